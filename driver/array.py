@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import operator
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from bamquery import _native
+from bamquery.closeable import Closeable
 from bamquery.driver.controller import SoftwareController
 
 TIMEOUT: Final = 30.0
@@ -47,7 +47,7 @@ class PageCache:
         return self.native.statistics()
 
 
-class Array:
+class Array(Closeable):
     """`count` numbers from byte `offset` of a namespace on.
 
     Threads may read and write at the same time: an element is never torn, and elements are in no order with
@@ -155,14 +155,6 @@ class Array:
         if self._native is not None and self._writable:
             self.flush()
         self._native = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def address(self) -> int:

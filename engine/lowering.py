@@ -113,9 +113,9 @@ def _lower(plan: Plan, settings: Settings, shared: CommonSubplans) -> Operator[A
 def _operator(plan: Plan, settings: Settings, lower: Callable[[Plan], Operator[Any]]) -> Operator[Any]:
     match plan:
         case nodes.Scan():
-            from bamquery.engine.operators.scan.stored_scan import make_scan
+            from bamquery.engine.operators.scan.lowering import lower_scan
 
-            return make_scan(plan, settings)
+            return lower_scan(plan, settings)
         case nodes.SingleRow():
             return SingleRow()
         case nodes.Values(batch=batch):

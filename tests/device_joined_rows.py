@@ -13,7 +13,7 @@ import pytest
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.device import Device
 from bamquery.engine.operators.base import frame_sizing as framing
-from bamquery.engine.operators.join import join
+from bamquery.engine.operators.join import in_memory
 from bamquery.engine.operators.join.device_join import DeviceJoin, DeviceJoinTable
 from bamquery.engine.operators.join.join import Join
 from bamquery.engine.operators.join.pairs import JoinCondition
@@ -107,7 +107,7 @@ def check_portions(device: Device[Any], monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(module, "_LARGEST", 64)
     for gathered, many in ((_MANY, _MANY), (4, _MANY), (4, 30)):
         monkeypatch.setattr(framing, "GATHERED_ROWS", gathered)
-        monkeypatch.setattr(join, "_MANY_ROWS", many // device.task_size)
+        monkeypatch.setattr(in_memory, "_MANY_ROWS", many // device.task_size)
         for values in (_DENSE, range(40)):
             left, right = _sides(200, 40, values)
             for kind, residual in product(KINDS, (None, _residuals()[0])):

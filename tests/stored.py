@@ -16,7 +16,7 @@ import pytest
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.base.operator import Operator
-from bamquery.engine.operators.scan.stored_scan import make_scan
+from bamquery.engine.operators.scan.lowering import lower_scan
 from bamquery.engine.profiling.query_profile import ScanProfile
 from bamquery.engine.settings import Settings
 from bamquery.engine.sources.scan_sources import StoredTable
@@ -60,7 +60,7 @@ def scan_of(
     """The scan operator for those columns and predicates."""
     positions = tuple(snapshot.schema.get_field_index(name) for name in columns)
     plan = Scan(StoredTable(snapshot), positions, tuple(predicates))
-    return make_scan(plan, Settings().with_values(settings))
+    return lower_scan(plan, Settings().with_values(settings))
 
 
 def run_scan(

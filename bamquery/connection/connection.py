@@ -6,12 +6,12 @@ import copyreg
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
 import pyarrow as pa
 
 from bamquery.catalog.statement_catalog import StatementCatalog
+from bamquery.closeable import Closeable
 from bamquery.connection.database_paths import resolve_database_path
 from bamquery.connection.duckdb_names import ConnectionDuckdbNames
 from bamquery.connection.python_tables import caller_tables, python_source
@@ -101,7 +101,7 @@ def _reopen_session(
 copyreg.pickle(Session, _pickle_state)
 
 
-class Connection(ConnectionDuckdbNames):
+class Connection(ConnectionDuckdbNames, Closeable):
     """An open database. Threads may share it: every query looks at the tables as they are when it begins.
 
     A context manager.
@@ -399,14 +399,9 @@ class Connection(ConnectionDuckdbNames):
         if not self._is_cursor:
             self._session.close()
 
-    def __enter__(self) -> Connection:
+    def __enter__(self) -> Self:
         self._require_open()
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """As `(path, settings)`, for pickle.

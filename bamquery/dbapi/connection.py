@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Self
 
+from bamquery.closeable import Closeable
 from bamquery.connection.connection import Connection as NativeConnection
 from bamquery.connection.connection import open_connection
 from bamquery.connection.python_tables import python_source
@@ -47,7 +48,7 @@ def connect(
         return Connection(open_connection(path, create, {"device": device, **settings}))
 
 
-class Connection:
+class Connection(Closeable):
     """An open database. Every statement is committed when `execute` returns; a context manager that closes.
 
     Threads may share it, each with cursors of its own.
@@ -130,14 +131,9 @@ class Connection:
         if self.closed:
             raise InterfaceError("the connection is closed")
 
-    def __enter__(self) -> Connection:
+    def __enter__(self) -> Self:
         self.require_open()
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return repr(self.native_connection).replace("bamquery.Connection", "bamquery.dbapi.Connection", 1)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from itertools import islice
-from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import pyarrow as pa
 
+from bamquery.closeable import Closeable
 from bamquery.dbapi.batched_insert import batch
 from bamquery.dbapi.connection import Connection
 from bamquery.dbapi.errors import InterfaceError, ProgrammingError, pep_errors
@@ -21,7 +21,7 @@ from bamquery.sql_frontend.parameters import Parameters
 Column: TypeAlias = tuple[str, str, None, None, int | None, int | None, None]
 
 
-class Cursor:
+class Cursor(Closeable):
     """Runs statements and gives out rows as they come; a context manager that closes, and an iterator.
 
     Attributes:
@@ -139,14 +139,9 @@ class Cursor:
             raise StopIteration
         return row
 
-    def __enter__(self) -> Cursor:
+    def __enter__(self) -> Self:
         self._require_open()
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _begin(self) -> None:
         self._require_open()

@@ -8,11 +8,11 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from bamquery.closeable import Closeable
 from bamquery.engine.constant_folding import fold_constants
 from bamquery.engine.device import Device
 from bamquery.engine.execution.context import ExecutionContext
@@ -35,7 +35,7 @@ _DEEP: Final = 60
 """Operators above each other, or calls in an expression, from which on Python's own limit is too near."""
 
 
-class Result:
+class Result(Closeable):
     """The answer as it comes; an iterator of batches that are never empty, and a context manager.
 
     Nothing is read before the first batch is asked for. Threads may share it: each gets other batches.
@@ -126,14 +126,6 @@ class Result:
         """Stop, and wait for worker threads; harmless when it is over."""
         with self._lock:
             self._batches.close()
-
-    def __enter__(self) -> Result:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _lower_plan(

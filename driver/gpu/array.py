@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from types import TracebackType
 from typing import Any, Final, Self
 
 import numpy.typing as npt
 
 from bamquery import _native
+from bamquery.closeable import Closeable
 from bamquery.driver.array import TIMEOUT, element_type
 from bamquery.driver.compile.toolchain import cuda_module
 from bamquery.driver.controller import SoftwareController
@@ -19,7 +19,7 @@ from bamquery.driver.gpu.queues import GpuQueues
 _BLOCK_THREADS: Final = 256
 
 
-class GpuPageCache:
+class GpuPageCache(Closeable):
     """A fixed number of pages in a GPU's memory, shared by all arrays and kernels that use it."""
 
     def __init__(
@@ -78,16 +78,8 @@ class GpuPageCache:
         """Give the memory back; what is dirty is lost."""
         self._resources.close()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class GpuArray:
+class GpuArray(Closeable):
     """`count` numbers from byte `offset` of a namespace on, for kernels.
 
     As an argument of `@numba.cuda.jit` kernels it takes `array[i]`, `array[i] = value` and `len(array)`, in
@@ -161,11 +153,3 @@ class GpuArray:
     def close(self) -> None:
         """Give the view's memory back."""
         self.view_memory.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

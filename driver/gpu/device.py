@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
+from bamquery.closeable import Closeable
 from bamquery.driver.compile.compiler import CompileOptions, compile_kernel
 from bamquery.driver.compile.kernel_cache import KernelCache
 from bamquery.driver.compile.toolchain import cuda_module
@@ -40,7 +40,7 @@ class GpuKernel:
         self.shared_bytes_allowed = _PLAIN_SHARED_BYTES
 
 
-class Gpu:
+class Gpu(Closeable):
     """A GPU with a stream of its own, on which launches follow one another.
 
     Copies wait for all launches before them. Kernels are loaded by one thread at a time; the rest is for any
@@ -302,14 +302,6 @@ class Gpu:
             self.cuda.quietly("cuStreamDestroy", stream)
         self._streams.clear()
         self._code.clear()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _allow_shared(self, kernel: GpuKernel, shared_bytes: int) -> None:
         if shared_bytes <= kernel.shared_bytes_allowed:

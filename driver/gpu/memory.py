@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from bamquery.closeable import Closeable
 from bamquery.errors import GpuError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _SETTLE_S: Final = 60.0
 """How long a copy waits for launches before it."""
 
 
-class GpuMemory:
+class GpuMemory(Closeable):
     """A run of bytes in a GPU's memory."""
 
     def __init__(self, gpu: Gpu, size: int) -> None:
@@ -77,20 +77,12 @@ class GpuMemory:
             address, gpu = self.address, self._gpu
             gpu.retire(lambda: _release(gpu, "cuMemFree", address))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def _require(self, offset: int, size: int) -> None:
         if offset < 0 or size < 0 or offset + size > self.size:
             raise GpuError(f"{size} bytes at {offset} do not lie in GPU memory of {self.size} bytes")
 
 
-class PinnedMemory:
+class PinnedMemory(Closeable):
     """Pages of this process that cannot move, with the address at which a GPU has them."""
 
     def __init__(self, gpu: Gpu, owner: object, address: int, size: int, *, read_only: bool) -> None:
@@ -127,14 +119,6 @@ class PinnedMemory:
                 on_release()
 
         self._gpu.retire(release)  # which keeps this, and so the owner
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _release(gpu: Gpu, function: str, address: int) -> None:

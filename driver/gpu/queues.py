@@ -6,10 +6,10 @@ import struct
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from bamquery._native import QueueMemory, status_text
+from bamquery.closeable import Closeable
 from bamquery.driver.gpu.arguments import Argument
 from bamquery.driver.gpu.device import Gpu, GpuKernel
 from bamquery.driver.gpu.launch import Launch
@@ -43,7 +43,7 @@ class PairStatistics:
     broken: bool
 
 
-class GpuQueues:
+class GpuQueues(Closeable):
     """Queue pairs in pinned memory, their flags and views in the GPU's, and an error record.
 
     Stop the controller first, which ends all kernels that wait for it; then close this; then the GPU.
@@ -156,11 +156,3 @@ class GpuQueues:
         with suppress(GpuError):  # which was raised where the kernel was waited for
             self.gpu.settle(settle_s)
         self._resources.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -10,11 +10,11 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Final
 
 import pyarrow as pa
 
+from bamquery.closeable import Closeable
 from bamquery.errors import MemoryLimitError
 
 _IN_FLIGHT: Final = 512 << 20
@@ -250,7 +250,7 @@ class Division:
         self._open[one] = wanted
 
 
-class Reservation:
+class Reservation(Closeable):
     """One operator's part of a budget: a context manager that gives back what it holds."""
 
     def __init__(self, budget: MemoryBudget | Division, what: str, *, spare: bool = False) -> None:
@@ -296,12 +296,8 @@ class Reservation:
             return False
         return True
 
-    def __enter__(self) -> Reservation:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Give back what it holds; nothing more can be asked of it."""
         self._budget._end(self)
         self.held = 0
 

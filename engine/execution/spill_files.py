@@ -9,12 +9,12 @@ import tempfile
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic
 
 import pyarrow as pa
 import pyarrow.ipc
 
+from bamquery.closeable import Closeable
 from bamquery.data_types.type_groups import value_type
 from bamquery.engine.device import Aggregation, Device, Frame, GroupState
 from bamquery.engine.profiling.query_profile import OperatorProfile
@@ -23,15 +23,13 @@ from bamquery.plan.nodes import Field
 
 _ipc: Any = pyarrow.ipc  # its stubs know no streams over Python's files
 
-File = TypeVar("File", bound="BatchFile")
-
 
 def spilled_fields(fields: Sequence[Field]) -> list[Field]:
     """Columns as they come back: with values in the place of dictionaries."""
     return [Field(field.name, value_type(field.type)) for field in fields]
 
 
-class BatchFile:
+class BatchFile(Closeable):
     """Record batches of one schema written one after another, and read back in that order; a context manager.
 
     Any number of readers may be at work at once, and more be written meanwhile, which they do not see. Bytes
@@ -96,14 +94,6 @@ class BatchFile:
             with suppress(OSError):  # what a full disk had no room for is not wanted any more
                 self._file.close()
             self._file = self._writer = None
-
-    def __enter__(self: File) -> File:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @contextmanager
     def _failures(self) -> Generator[None, None, None]:

@@ -84,7 +84,7 @@ class SharedRows(Generic[Frame]):
         if self._file is not None:
             self._file.close()
         if self._memory is not None:
-            self._memory.__exit__(None, None, None)
+            self._memory.close()
             self._memory = None
 
 

@@ -9,14 +9,14 @@ import shutil
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from bamquery.errors import CatalogError, CorruptionError, StorageError
+from bamquery.closeable import Closeable
+from bamquery.errors import CatalogError, StorageError
 from bamquery.storage.database.folder import MARKER, create_folder, read_marker, require_unused
 from bamquery.storage.database.temporary import make_temporary
 from bamquery.storage.files.filesystem import FileSystem, PosixFileSystem, storage_error
@@ -42,7 +42,7 @@ _KIND_TABLE: Final = "table"
 _KIND_VIEW: Final = "view"
 
 
-class Database:
+class Database(Closeable):
     """An open database. Holds no locks; any number of processes may open one at the same time.
 
     A context manager; thread-safe.
@@ -177,16 +177,16 @@ class Database:
             CatalogError: there is a table of this name, or a view and it is not to be replaced.
             ConflictError: another writer committed at the same time.
         """
+        from bamquery.storage.database.table_creation import remove_unused_folders
+
         folder = self._folder(name)
-        replaced = _KIND_VIEW if or_replace else None
-        self._require_free(folder, replaced)
-        transaction, _ = self._make(folder, replaced)
+        transaction, _ = self._begin(folder, _KIND_VIEW if or_replace else None)
         try:
             transaction.publish(name, "view", None, (), view=view)
         except BaseException:
             transaction.rollback()
             transaction.close()
-            self._tidy(folder)
+            remove_unused_folders(self._filesystem, self.path, folder)
             raise
         transaction.close()
 
@@ -253,6 +253,7 @@ class Database:
             CatalogError: there is a table of this name, or no table can be called so.
             StorageError: tables cannot have this schema, or the folders cannot be made.
         """
+        from bamquery.storage.database.table_creation import remove_unused_folders
         from bamquery.storage.format.storable_types import require_stored_schema
         from bamquery.storage.tables.writer import TableWriter
 
@@ -261,12 +262,9 @@ class Database:
         schema = pa.schema([pa.field(field.name, field.type) for field in schema])  # metadata stays behind
         if not len(schema):
             raise StorageError(f'table "{name}" needs at least one column')
-        replaced = _KIND_TABLE if or_replace else None
-        self._require_free(folder, replaced)
-        transaction, operation = self._make(folder, replaced)
-        return TableWriter(
-            transaction, name, operation, schema, aborted=lambda: self._tidy(folder), rules=rules
-        )
+        transaction, operation = self._begin(folder, _KIND_TABLE if or_replace else None)
+        aborted = partial(remove_unused_folders, self._filesystem, self.path, folder)
+        return TableWriter(transaction, name, operation, schema, aborted=aborted, rules=rules)
 
     def drop_table(self, name: str) -> None:
         """End a table; snapshots that are open stay readable, vacuum removes the files after them.
@@ -288,7 +286,12 @@ class Database:
             ConflictError: another writer committed at the same time; nothing was changed.
             StorageError: a table is being made all the while, or the file system failed.
         """
-        from bamquery.storage.tables.renaming import rename_table
+        from bamquery.storage.database.table_creation import (
+            make_table_folders,
+            remove_unused_folders,
+            require_free,
+        )
+        from bamquery.storage.tables.renaming import rename_table, respell_table
 
         source, target = self._folder(name), self._folder(new)
         manifest = source.read_latest()
@@ -296,43 +299,20 @@ class Database:
             raise self._missing(name, source, _KIND_TABLE)
         if source.path == target.path:
             if manifest.table != new:
-                self._respell(source, new)
+                respell_table(self._filesystem, source, new)
             return
-        self._require_free(target, None)
+        require_free(target, None)
         try:
             with LockFile(self.path / MARKER, exclusive=True) as making:
                 making.wait_exclusive(0, "rename while tables are being made")
-                self._require_free(target, None)
-                self._make_folders(target)
+                require_free(target, None)
+                make_table_folders(self._filesystem, self.path, target)
                 rename_table(self._filesystem, source, target, new)
         except BaseException:
-            self._tidy(target)
+            remove_unused_folders(self._filesystem, self.path, target)
             raise
         with self._lock:
             self._caches.pop(source.path, None)
-
-    def _respell(self, folder: TableFolder, name: str) -> None:
-        """The same name in other letters: a version like the one before."""
-        from bamquery.storage.tables.folder import pin_latest
-        from bamquery.storage.tables.transaction import Transaction
-
-        pin = pin_latest(folder)
-        manifest = None if pin is None else pin.manifest
-        if pin is None or manifest is None or manifest.dropped:
-            raise CatalogError(f'table "{name}" does not exist (any more)')
-        transaction = Transaction(self._filesystem, folder, pin)
-        try:
-            transaction.publish(
-                name,
-                "rename",
-                manifest.schema,
-                manifest.fragments,
-                evolution=manifest.evolution,
-                view=manifest.view,
-            )
-        finally:
-            transaction.rollback()
-            transaction.close()
 
     def vacuum(self) -> VacuumReport:
         """Remove versions that are neither the latest nor in use, and files that no version needs.
@@ -366,14 +346,6 @@ class Database:
             self._remove()
         if self._held is not None:
             self._held.close()
-
-    def __enter__(self) -> Database:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _require_open(self) -> None:
         if self._closed:
@@ -411,88 +383,21 @@ class Database:
                 names.append(manifest.table)
         return sorted(names, key=lambda name: (fold_case(name), name))
 
+    def _begin(self, folder: TableFolder, replaced: str | None) -> tuple[Transaction, Operation]:
+        """A transaction that makes a first version, or one in place of a thing of that kind."""
+        from bamquery.storage.database.table_creation import begin_creation, require_free
+
+        require_free(folder, replaced)
+        self._require_there()
+        return begin_creation(self._filesystem, self.path, folder, replaced)
+
     def _missing(self, name: str, folder: TableFolder, kind: str) -> CatalogError:
         """Why there is no table, or no view, of this name."""
         manifest = folder.read_latest()
         if manifest is not None and not manifest.dropped:
-            found = _kind(manifest)
-            return CatalogError(f'"{manifest.table}" is a {found}, not a {kind}')
+            return CatalogError(f'"{manifest.table}" is a {manifest.kind}, not a {kind}')
         names = self.table_names() if kind == _KIND_TABLE else self.view_names()
         return CatalogError(f'{kind} "{name}" does not exist.{suggestion(name, names)}')
-
-    def _require_free(self, folder: TableFolder, replaced: str | None) -> None:
-        """See that the name is free, or taken by a thing of the kind that is to be replaced."""
-        manifest = folder.read_latest()
-        if manifest is None or manifest.dropped or _kind(manifest) == replaced:
-            return
-        if replaced is not None:
-            raise CatalogError(
-                f'"{manifest.table}" is a {_kind(manifest)}, which no {replaced} can replace: drop it'
-            )
-        raise CatalogError(
-            f'{_kind(manifest)} "{manifest.table}" exists already: drop or replace it, or name another'
-        )
-
-    def _make(self, folder: TableFolder, replaced: str | None) -> tuple[Transaction, Operation]:
-        """Folders, and a transaction that makes a first version or one in place of another."""
-        self._require_there()
-        making = LockFile(self.path / MARKER)
-        try:
-            making.wait_shared(0, "create a table while the folders of a dropped one are removed")
-            self._make_folders(folder)
-            return self._begin(folder, replaced, making)
-        except BaseException:
-            making.close()
-            self._tidy(folder)
-            raise
-
-    def _make_folders(self, folder: TableFolder) -> None:
-        """Folders and lock of a table, each on stable storage before anything is put into it."""
-        folder.require_no_links()
-        tables = self.path / "tables"
-        if not tables.is_dir():
-            # The marker first: a folder of tables without it would not be taken for a database.
-            self._filesystem.sync_directory(self.path)
-            self._filesystem.make_directory(tables)
-        # Also where they exist: another process may have made them and died before its sync.
-        self._filesystem.sync_directory(self.path)
-        self._filesystem.make_directory(folder.path)
-        self._filesystem.sync_directory(tables)
-        self._filesystem.make_directory(folder.manifests)
-        self._filesystem.make_directory(folder.fragments)
-        if not folder.lock.exists():
-            with suppress(FileExistsError):
-                self._filesystem.create(folder.lock).close()
-        self._filesystem.sync_directory(folder.path)
-
-    def _begin(
-        self, folder: TableFolder, replaced: str | None, making: LockFile
-    ) -> tuple[Transaction, Operation]:
-        from bamquery.storage.tables.folder import pin_latest
-        from bamquery.storage.tables.transaction import Transaction
-
-        pin = pin_latest(folder)
-        if pin is None:
-            raise CorruptionError("missing: it was removed while the table was being created", folder.lock)
-        try:
-            exists = pin.manifest is not None and not pin.manifest.dropped
-            if exists:
-                self._require_free(folder, replaced)
-            return Transaction(self._filesystem, folder, pin, making), "replace" if exists else "create"
-        except BaseException:
-            pin.close()
-            raise
-
-    def _tidy(self, folder: TableFolder) -> None:
-        """Remove the folders of a table that did not come to be, where nobody else uses them."""
-        from bamquery.storage.tables.vacuum import remove_dead_folder
-
-        with suppress(StorageError):
-            remove_dead_folder(self._filesystem, self.path / MARKER, folder)
-
-
-def _kind(manifest: Manifest) -> str:
-    return _KIND_TABLE if manifest.view is None else _KIND_VIEW
 
 
 def _remove_tree(path: Path, owner: int) -> None:

@@ -22,9 +22,9 @@ import time
 import weakref
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Final
 
+from bamquery.closeable import Closeable
 from bamquery.errors import CorruptionError, StorageError
 from bamquery.storage.files.filesystem import storage_error
 
@@ -40,7 +40,7 @@ WAIT_SECONDS: Final = 10.0
 _FLOCK: Final = "hhqqi0q"  # struct flock of 64-bit Linux
 
 
-class LockFile:
+class LockFile(Closeable):
     """One open file description of a lock file; every lock taken through it goes when it is closed.
 
     Shared locks need no write permission, so folders on read-only volumes can be read.
@@ -121,14 +121,6 @@ class LockFile:
     def close(self) -> None:
         """Let go of all locks; closing twice is harmless."""
         self._finalizer()
-
-    def __enter__(self) -> LockFile:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _set(self, kind: int, start: int, length: int) -> bool:
         try:

@@ -95,6 +95,11 @@ class Manifest:
         return not self.dropped and self.view is None
 
     @property
+    def kind(self) -> Literal["table", "view"]:
+        """What it is, or was, a version of."""
+        return "table" if self.view is None else "view"
+
+    @property
     def dropped(self) -> bool:
         """True for the version that ends a table."""
         return self.operation == "drop"

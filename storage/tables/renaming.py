@@ -14,7 +14,7 @@ from bamquery.errors import CatalogError, CorruptionError, StorageError
 from bamquery.storage.files.filesystem import FileSystem
 from bamquery.storage.tables.folder import TableFolder, pin_latest
 from bamquery.storage.tables.known_manifests import read_manifest
-from bamquery.storage.tables.manifest import Place
+from bamquery.storage.tables.manifest import Manifest, Place
 from bamquery.storage.tables.transaction import Transaction
 
 
@@ -80,12 +80,27 @@ def settle(filesystem: FileSystem, folder: TableFolder) -> None:
         if pin is not None:
             pin.close()
         return
-    now = pin.manifest
-    transaction = Transaction(filesystem, folder, pin)
+    _publish_again(Transaction(filesystem, folder, pin), pin.manifest, pin.manifest.table)
+
+
+def respell_table(filesystem: FileSystem, folder: TableFolder, name: str) -> None:
+    """The same name in other letters.
+
+    Raises:
+        CatalogError: there is nothing in the folder.
+        ConflictError: another writer committed at the same time; nothing was changed.
+    """
+    pin = pin_latest(folder)
+    manifest = None if pin is None else pin.manifest
+    if pin is None or manifest is None or manifest.dropped:
+        raise CatalogError(f'table "{name}" does not exist (any more)')
+    _publish_again(Transaction(filesystem, folder, pin), manifest, name)
+
+
+def _publish_again(transaction: Transaction, now: Manifest, name: str) -> None:
+    """A version like the one before, without origin."""
     try:
-        transaction.publish(
-            now.table, "rename", now.schema, now.fragments, evolution=now.evolution, view=now.view
-        )
+        transaction.publish(name, "rename", now.schema, now.fragments, evolution=now.evolution, view=now.view)
     finally:
         transaction.rollback()
         transaction.close()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import operator
 import threading
-from types import TracebackType
 from typing import TypeAlias
 from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
+from bamquery.closeable import Closeable
 from bamquery.errors import StorageError
 from bamquery.storage.format.fragment_entry import FragmentEntry
 from bamquery.storage.fragments.fragment import Fragment
@@ -66,7 +66,7 @@ class FragmentCache:
         return fragment
 
 
-class Snapshot:
+class Snapshot(Closeable):
     """A version of a table; vacuum in any process leaves its files alone until `close`. Thread-safe.
 
     A context manager. Not for use in a forked child, which does not share the parent's hold.
@@ -107,11 +107,3 @@ class Snapshot:
         """Let go of the version; closing twice is harmless."""
         self._closed = True
         self._pin.close()
-
-    def __enter__(self) -> Snapshot:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

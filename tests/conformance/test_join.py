@@ -12,7 +12,7 @@ import pytest
 
 from bamquery.engine.device import Device
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.operators.join import join
+from bamquery.engine.operators.join import in_memory
 from bamquery.engine.operators.join.join import Join
 from bamquery.engine.operators.join.pairs import JoinCondition
 from bamquery.engine.settings import Settings
@@ -216,7 +216,7 @@ def test_nothing_is_probed_where_nothing_is_held(device: Device[Any], kind: Join
 def test_many_rows_are_held_in_parts(
     oracle: duckdb.DuckDBPyConnection, device: Device[Any], monkeypatch: pytest.MonkeyPatch, kind: JoinKind
 ) -> None:
-    monkeypatch.setattr(join, "_MANY_ROWS", 30 // device.task_size)
+    monkeypatch.setattr(in_memory, "_MANY_ROWS", 30 // device.task_size)
     left, right = _table(pa.int64(), 90, 1, FEW), _table(pa.int64(), 40, 2, [*FEW, 10**12])
     if kind == "single":  # with each key once
         right = pa.table({"k": pa.array(range(40), pa.int64()), "n": right["n"]})

@@ -16,61 +16,15 @@ from sqlglot.tokenizer_core import Token, TokenType
 from bamquery.sql_frontend.parser import catalog_statements as catalog_parser
 from bamquery.sql_frontend.parser import statement_parser
 from bamquery.sql_frontend.parser.duckdb_syntax import ForeignSyntaxParser
-from bamquery.sql_frontend.parser.reserved_words import (
-    FOREIGN_STATEMENTS,
-    PARTS,
-    RESERVED,
-    STATEMENT_KEYWORDS,
-)
+from bamquery.sql_frontend.parser.function_syntax import FUNCTIONS_WITH_SYNTAX
+from bamquery.sql_frontend.parser.reserved_words import FOREIGN_STATEMENTS, RESERVED, STATEMENT_KEYWORDS
 from bamquery.sql_frontend.syntax import ast_nodes as syntax
 from bamquery.sql_frontend.syntax.positions import start
 from bamquery.text.identifiers import suggestion
 
 _QUERY_STARTS = ("SELECT", "FROM", "VALUES", "WITH", "TABLE", "(")
-_FUNCTIONS_WITH_SYNTAX = ("CAST", "TRY_CAST", "DATE", "EXTRACT", "SUBSTRING", "TRIM", "POSITION", "OVERLAY")
 _ARRANGING = (TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET, TokenType.FETCH)
 _CLAUSE_ORDER = ("where", "group", "having", "windows", "qualify", "sample", "order", "limit", "offset")
-
-
-def _require_closing(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The function parser, with a closing parenthesis that sqlglot takes as optional."""
-
-    def parse_closed(parser: Any) -> Any:
-        node = parse(parser)
-        if not parser._match(TokenType.R_PAREN, advance=False):
-            parser.raise_error("Expecting )")
-        return node
-
-    return parse_closed
-
-
-def _position(parser: Any) -> Any:
-    """What follows `position(`: a IN b, but for the name in quotes, which is a function like any other."""
-    if parser._tokens[parser._index - 2].token_type == TokenType.IDENTIFIER:
-        arguments = parser._parse_csv(parser._parse_disjunction)
-        return parser.expression(exp.Anonymous(this="position", expressions=arguments))
-    part = parser._parse_bitwise()
-    if part is None or not parser._match(TokenType.IN):
-        parser.raise_error("Expecting POSITION(part IN text)")
-    return parser.expression(exp.StrPosition(this=parser._parse_bitwise(), substr=part))
-
-
-def _extract(parser: Any) -> Any:
-    """What follows `extract(`: a part's name, FROM and what it is a part of."""
-    token = parser._curr
-    named = parser._parse_string() or parser._parse_id_var()
-    if named is None or not parser._match(TokenType.FROM):
-        parser.raise_error("Expecting EXTRACT(part FROM value)")
-    plain = token.token_type not in (TokenType.IDENTIFIER, TokenType.STRING)
-    part = exp.var(PARTS.get(named.name.lower(), named.name) if plain else named.name)
-    part.update_positions(token)
-    return parser.expression(exp.Extract(this=part, expression=parser._parse_bitwise()))
-
-
-def _date(parser: Any) -> Any:
-    """What follows `date(`: DuckDB's other way to write a cast."""
-    value = parser._parse_disjunction()
-    return parser.expression(exp.Cast(this=value, to=exp.DataType(this=exp.DType.DATE)))
 
 
 def _parse_not(parser: Any) -> Any:
@@ -82,9 +36,6 @@ def _parse_not(parser: Any) -> Any:
 
 def _remove_parser(parsers: Mapping[Any, Any], token_type: Any) -> dict[Any, Any]:
     return {kind: parser for kind, parser in parsers.items() if kind != token_type}
-
-
-_CALLS: dict[str, Callable[[Any], Any]] = {"DATE": _date, "EXTRACT": _extract, "POSITION": _position}
 
 
 class StrictParser(ForeignSyntaxParser):
@@ -121,11 +72,7 @@ class StrictParser(ForeignSyntaxParser):
     SIGNED_TO_UNSIGNED_TYPE_TOKEN: ClassVar[dict[Any, Any]] = {
         token_type: token_type for token_type in DuckDBParser.SIGNED_TO_UNSIGNED_TYPE_TOKEN
     }
-    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
-        name: _require_closing(parser)
-        for name, parser in {**DuckDBParser.FUNCTION_PARSERS, **_CALLS}.items()
-        if name in _FUNCTIONS_WITH_SYNTAX
-    }
+    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = dict(FUNCTIONS_WITH_SYNTAX)
 
     def _parse_function(self, *args: Any, **kwargs: Any) -> Any:
         if self._curr.token_type == TokenType.MAP and self._next.token_type not in (

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from bamquery.closeable import Closeable
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.scan.columns.dictionaries import Dictionaries
 from bamquery.engine.cuda.scan.columns.scan_column import scan_column
@@ -37,7 +38,7 @@ DEADLINE_NS: Final = 20_000_000_000
 """After which a command is lost."""
 
 
-class ScanState(ScanClock):
+class ScanState(ScanClock, Closeable):
     """One scan on one GPU; one thread runs it. A context manager.
 
     Attributes:
@@ -88,12 +89,6 @@ class ScanState(ScanClock):
         self._extents: dict[tuple[str, int], PinnedExtent | str] = {}
         self._started = time.perf_counter()
         self._note()
-
-    def __enter__(self) -> ScanState:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Give back what is shared, and note what the controllers took. Nothing of the scan may run."""

@@ -1,4 +1,4 @@
-"""Joins whose held rows no key can split: by blocks of them, for each of which the other side is read."""
+"""Joins whose build rows no key can split: by blocks of them, for each of which the probe side is read."""
 
 from __future__ import annotations
 
@@ -11,22 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamquery.engine.device import Device, Frame
-from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.execution.memory_budget import Reservation
 from bamquery.engine.execution.ordered_map import ordered_map
 from bamquery.engine.execution.spill_files import SpillFile
 from bamquery.engine.operators.base.bounded_copies import CopiedRows, portions_within
 from bamquery.engine.operators.base.frame_sizing import coalesce_frames, slice_frame
 from bamquery.engine.operators.join.build_side import collect_blocks, make_build_side
 from bamquery.engine.operators.join.device_join import several_rows_error
-from bamquery.engine.operators.join.pairs import (
-    JoinCondition,
-    JoinPairFinder,
-    Pairs,
-    null_columns,
-    truth_column,
-)
-from bamquery.plan.nodes import JoinKind
+from bamquery.engine.operators.join.pairs import JoinPairFinder, Pairs, null_columns, truth_column
+from bamquery.engine.operators.join.strategy import JoinTask, ProbeRows
 
 Flags = NDArray[np.bool_]
 
@@ -35,79 +27,98 @@ _AT_ONCE: Final = 4
 
 
 class BlockNestedLoopJoin(Generic[Frame]):
-    """A join of rows in a file with blocks of others.
+    """A `JoinStrategy` that needs no keys: both sides are in files, and read from there."""
 
-    Which rows of the file have found a partner is noted over all blocks, a byte or two for each row; what
-    becomes of them by that is said in the end.
+    def __init__(self, task: JoinTask[Frame]) -> None:
+        self._task = task
+
+    def join(self, probe: ProbeRows[Frame], build: Iterable[Frame]) -> Generator[Frame, None, None]:
+        """See `JoinStrategy`."""
+        task, context = self._task, self._task.context
+        device, folder = context.device, context.spill_folder
+        assert folder is not None
+        with (
+            SpillFile(device, folder, task.probe_fields, task.profile) as probe_rows,
+            SpillFile(device, folder, task.build_fields, task.profile) as build_rows,
+        ):
+            # The build side first: the other one's operators may hold something, too, until they are done.
+            for frame in build:
+                context.check_cancelled()
+                build_rows.write(frame)
+            task.require_single(build_rows.rows)
+            task.memory.resize(0)
+            with closing(probe()) as frames:
+                for frame in frames:
+                    context.check_cancelled()
+                    probe_rows.write(frame)
+            task.add_figure("held_rows", build_rows.rows)
+            loop = _BlockLoop(task.partition(task.level), probe_rows)
+            with closing(build_rows.frames()) as rows, closing(coalesce_frames(context, rows)) as chunks:
+                yield from loop.join(chunks)
+            task.add_figure("blocks", loop.blocks)
+            task.profile.details["peak_memory"] = task.memory.peak
+
+
+class _BlockLoop(Generic[Frame]):
+    """Blocks of build rows, each with all probe rows.
+
+    Which probe rows have been matched is noted over all blocks, a byte or two for each row; what becomes of
+    them by that is said in the end.
 
     Args:
-        probed: the left side, all of it written.
-        nothing: no rows, columns of the held side.
-        columns: of the left side.
+        probed: the probe side, all of it written.
 
     Attributes:
         blocks: how many there have been.
     """
 
-    def __init__(
-        self,
-        context: ExecutionContext[Frame],
-        kind: JoinKind,
-        condition: JoinCondition,
-        probed: SpillFile[Frame],
-        *,
-        nothing: Frame,
-        columns: int,
-    ) -> None:
-        self._context = context
-        self._device: Device[Frame] = context.device
-        self._kind = kind
-        self._condition = condition
+    def __init__(self, task: JoinTask[Frame], probed: SpillFile[Frame]) -> None:
+        self._task = task
+        self._context = task.context
+        self._device: Device[Frame] = task.context.device
+        self._kind = task.kind
         self._probed = probed
-        self._nothing = nothing
-        self._columns = columns
+        self._nothing = task.context.device.empty(task.build_fields)
         self._matched: Flags = np.zeros(probed.rows, np.bool_)
-        self._undecided: Flags = np.zeros(probed.rows if kind == "mark" else 0, np.bool_)
-        self._gives_pairs = kind not in ("semi", "anti", "mark")
+        self._undecided: Flags = np.zeros(probed.rows if task.kind == "mark" else 0, np.bool_)
+        self._gives_pairs = task.kind not in ("semi", "anti", "mark")
         self.blocks = 0
 
-    def join(
-        self, build: Iterable[Frame], memory: Reservation, nothing: Frame
-    ) -> Generator[Frame, None, None]:
-        """The rows; `nothing`: no rows, columns of the left side.
+    def join(self, build: Iterable[Frame]) -> Generator[Frame, None, None]:
+        """The rows.
 
         Raises:
             ExecutionError: a key or condition cannot be computed, or a single row has several partners.
-            MemoryLimitError: not even notes and one held row fit.
+            MemoryLimitError: not even notes and one build row fit.
         """
         notes = self._matched.nbytes + self._undecided.nbytes
-        memory.resize(notes)
-        for block in collect_blocks(self._device, build, memory, beside=notes):
+        self._task.memory.resize(notes)
+        for block in collect_blocks(self._device, build, self._task.memory, beside=notes):
             self.blocks += 1
             block.insert(0, self._nothing)
-            with closing(self._pairs(block, memory, nothing)) as frames:
-                yield from frames
+            yield from self._pairs(block)
         if self._kind not in ("inner", "right"):
             yield from self._rows_by_matches()
 
-    def _pairs(self, block: list[Frame], memory: Reservation, nothing: Frame) -> Generator[Frame, None, None]:
+    def _pairs(self, block: list[Frame]) -> Generator[Frame, None, None]:
         device, kind, portion = self._device, self._kind, self._context.string_limits.piece
-        no_pairs = kind != "mark" and self._condition.is_never_true
+        condition, memory = self._task.condition, self._task.memory
+        no_pairs = kind != "mark" and condition.is_never_true
         before = memory.held
-        held = make_build_side(self._context, block, self._condition, memory, no_pairs=no_pairs)
+        side = make_build_side(self._context, block, condition, memory, no_pairs=no_pairs)
         memory.fits(before)  # until the next block is there
         block.clear()
-        found = np.zeros(held.rows, np.bool_)
+        found = np.zeros(side.rows, np.bool_)
         finder = JoinPairFinder(
             self._context,
-            held.table,
-            held.frame,
-            self._condition,
-            self._columns,
+            side.table,
+            side.frame,
+            condition,
+            len(self._task.probe_fields),
             wants_undecided=kind == "mark",
         )
 
-        copies = CopiedRows(device, held.frame) if self._gives_pairs else None
+        copies = CopiedRows(device, side.frame) if self._gives_pairs else None
 
         def answers(start: int, frame: Frame) -> Iterator[Frame]:
             probed = None if copies is None else CopiedRows(device, frame)
@@ -121,7 +132,7 @@ class BlockNestedLoopJoin(Generic[Frame]):
                 ):
                     self._context.check_cancelled()
                     sides = [device.take(frame, pairs.probe_positions[some])]
-                    sides.append(device.take(held.frame, pairs.build_positions[some]))
+                    sides.append(device.take(side.frame, pairs.build_positions[some]))
                     yield device.join_columns(sides)
 
         def start_frame(item: tuple[int, Frame]) -> Iterator[Frame]:
@@ -135,8 +146,9 @@ class BlockNestedLoopJoin(Generic[Frame]):
             for answer in made:
                 yield from filter(device.row_count, answer)
         if kind in ("right", "full"):
-            lone = device.take(held.frame, np.flatnonzero(~found))
-            for frame in filter(device.row_count, slice_frame(device, lone, portion)):
+            nothing = device.empty(self._task.probe_fields)
+            unmatched = device.take(side.frame, np.flatnonzero(~found))
+            for frame in filter(device.row_count, slice_frame(device, unmatched, portion)):
                 yield device.join_columns([null_columns(device, nothing, device.row_count(frame)), frame])
 
     def _note(self, start: int, pairs: Pairs) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from types import TracebackType
 from typing import Any, Final, Generic
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bamquery.closeable import Closeable
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Reservation
@@ -92,7 +92,7 @@ def push_filter_to_sides(
     return taken
 
 
-class KeySummary(Generic[Frame]):
+class KeySummary(Closeable, Generic[Frame]):
     """The least and greatest key of held rows, and all of them while they are few; a context manager.
 
     Keys are named as long as memory has room for them, and held until the context is left.
@@ -146,13 +146,9 @@ class KeySummary(Generic[Frame]):
         for key in self._keys.values():
             key.publish()
 
-    def __enter__(self) -> KeySummary[Frame]:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._memory.__exit__(kind, error, trace)
+    def close(self) -> None:
+        """Give back the memory of the keys."""
+        self._memory.close()
 
 
 class _OneKeySummary(Generic[Frame]):

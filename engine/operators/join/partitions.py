@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, closing
-from types import TracebackType
 from typing import Final, Generic
 
+from bamquery.closeable import Closeable
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import release_unused_memory
@@ -22,7 +22,7 @@ MOST_LEVELS: Final = 5
 """Times that a part is split again: more than any number of rows needs, unless they have one key."""
 
 
-class HashPartitions(Generic[Frame]):
+class HashPartitions(Closeable, Generic[Frame]):
     """Rows by the hash of their keys: equal keys of both sides are in the part of one number."""
 
     def __init__(
@@ -76,12 +76,8 @@ class HashPartitions(Generic[Frame]):
         with self._files[partition] as file:
             yield from file.frames()
 
-    def __enter__(self) -> HashPartitions[Frame]:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Let go of all files."""
         with ExitStack() as stack:
             for file in self._files:
                 stack.callback(file.close)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, closing
-from types import TracebackType
 from typing import Final, Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bamquery.closeable import Closeable
 from bamquery.engine.device import Frame, JoinTable
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.ordered_map import ordered_map
@@ -27,7 +27,7 @@ _MANY_ROWS: Final = 1 << 20
 """Rows, of a table or of those that wait, of which to make one takes a fraction of a second."""
 
 
-class DistinctSet(Generic[Frame]):
+class DistinctSet(Closeable, Generic[Frame]):
     """All rows so far, each once; a context manager that gives back what it holds.
 
     They lie in tables of which each has at least twice as many rows as the next one, so that a row is put
@@ -259,16 +259,10 @@ class DistinctSet(Generic[Frame]):
         self._waiting_rows = self._waiting_bytes = 0
         self._waiting_memory.resize(0)
 
-    def __enter__(self) -> DistinctSet[Frame]:
-        self._memory.__enter__()
-        self._waiting_memory.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Let go of all rows and files."""
         self._tables = []
         self._deferred = []
         self._stack.close()
-        self._memory.__exit__(kind, error, trace)
-        self._waiting_memory.__exit__(kind, error, trace)
+        self._memory.close()
+        self._waiting_memory.close()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import closing
-from types import TracebackType
 from typing import Final, Generic
 
+from bamquery.closeable import Closeable
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import release_unused_memory
@@ -21,7 +21,7 @@ from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.nodes import Field
 
 
-class RecursiveTable(Generic[Frame]):
+class RecursiveTable(Closeable, Generic[Frame]):
     """Frames put in one by one, then read as often as they are wanted; a context manager.
 
     Once they do not fit, all of them go to the file: the memory is for the operators of the step that reads
@@ -115,12 +115,7 @@ class RecursiveTable(Generic[Frame]):
                     file.write(block)
         self._held_bytes = 0
 
-    def __enter__(self) -> RecursiveTable[Frame]:
-        self._memory.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Let go of all rows for good."""
         self.clear()
-        self._memory.__exit__(kind, error, trace)
+        self._memory.close()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Generic
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bamquery.closeable import Closeable
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.spill_files import BatchFile, SpillFile
@@ -51,7 +51,7 @@ class LeastKeys:
         return np.sort(np.concatenate([less, equal])) if len(equal) else less
 
 
-class KeyedFile(Generic[Frame]):
+class KeyedFile(Closeable, Generic[Frame]):
     """Frames and a key for each row, from 0 to `top` and evenly spread; a context manager.
 
     Attributes:
@@ -179,11 +179,3 @@ class KeyedFile(Generic[Frame]):
         self._write_small()
         with closing(self._frames.frames()) as frames, closing(self._all_keys()) as all_keys:
             yield from zip(frames, all_keys, strict=True)
-
-    def __enter__(self) -> KeyedFile[Frame]:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -16,7 +16,6 @@ from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.ordered_map import ordered_map
 from bamquery.engine.operators.base.dynamic_filter import DynamicCondition, DynamicFilter, column_under_casts
 from bamquery.engine.operators.base.operator import Operator
-from bamquery.engine.operators.project import Project
 from bamquery.engine.operators.scan.chunk_selection import ChunkSelection, SelectionPlan, rows_without_columns
 from bamquery.engine.operators.scan.chunks import Chunk, ChunkLimits, cut_chunks
 from bamquery.engine.operators.scan.column_reads import ColumnReads
@@ -28,8 +27,6 @@ from bamquery.engine.operators.scan.dynamic_filters import (
     dynamic_conjuncts,
     mark_as_filters,
 )
-from bamquery.engine.operators.scan.evolved_scan import EvolvedScan, is_evolved, scan_schema_versions
-from bamquery.engine.operators.scan.file_scan import FileScan
 from bamquery.engine.operators.scan.filter_order import (
     AdaptiveFilterOrder,
     FilterStep,
@@ -38,63 +35,24 @@ from bamquery.engine.operators.scan.filter_order import (
 )
 from bamquery.engine.operators.scan.forecast import ColumnForecast, ScanForecast
 from bamquery.engine.operators.scan.open_fragments import FragmentReaders
-from bamquery.engine.operators.scan.recursive_table_scan import RecursiveTableScan
 from bamquery.engine.operators.scan.row_numbers import RowNumbers, split_ranges
 from bamquery.engine.operators.scan.selectivity_guess import guess_selectivities
-from bamquery.engine.operators.scan.series_scan import SeriesScan
 from bamquery.engine.operators.scan.zone_map_answers import zone_map_answers
 from bamquery.engine.operators.scan.zone_map_bounds import best_first, zone_map_bound
 from bamquery.engine.profiling.query_profile import ColumnProfile, ScanProfile
 from bamquery.engine.profiling.vector_map import FragmentVectors, VectorMap
 from bamquery.engine.settings import Settings
 from bamquery.engine.sources.scan_predicates import split_conjuncts
-from bamquery.engine.sources.scan_sources import (
-    FileSource,
-    NumberedTable,
-    RecursiveTableSource,
-    StoredTable,
-    reads_row_number,
-)
+from bamquery.engine.sources.scan_sources import NumberedTable, StoredTable
 from bamquery.errors import CancelledError
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression, SortKey
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Scan
 from bamquery.plan.rewriting import substitute
-from bamquery.plan.series import Series
 from bamquery.storage.statistics.predicate import RangePredicate
-from bamquery.storage.tables.snapshot import Snapshot
 
 _ROWS_WITHOUT_COLUMNS: Final = 1 << 22
 """Rows of a frame without columns: few frames for count(*), little memory where a constant is computed."""
-
-
-def make_scan(scan: Scan, settings: Settings) -> Operator[Frame]:
-    """The operator that reads the scan's kind of source."""
-    match scan.source:
-        case StoredTable(snapshot=Snapshot() as snapshot) if is_evolved(scan, snapshot):
-            return _make_evolved_scan(scan, snapshot, settings)
-        case NumberedTable() as table if not reads_row_number(scan):
-            return StoredScan(scan, StoredTable(table.snapshot), settings)
-        case StoredTable() as table:
-            return StoredScan(scan, table, settings)
-        case FileSource() as files:
-            return FileScan(scan, files)
-        case RecursiveTableSource() as rows:
-            return RecursiveTableScan(scan, rows)
-        case Series() as series:
-            return SeriesScan(scan, series)
-        case other:
-            raise AssertionError(f"no operator scans {type(other).__name__}")
-
-
-def _make_evolved_scan(scan: Scan, snapshot: Snapshot, settings: Settings) -> Operator[Frame]:
-    children: list[Operator[Frame]] = []
-    for part in scan_schema_versions(scan, snapshot):
-        child: Operator[Frame] = make_scan(part.scan, settings)
-        if part.columns is not None:
-            child = Project(child, part.columns, scan.fields)
-        children.append(child)
-    return children[0] if len(children) == 1 else EvolvedScan(scan.fields, children)
 
 
 class StoredScan(Operator[Frame], Generic[Frame]):

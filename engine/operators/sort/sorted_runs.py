@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Final, Generic
 
 import numpy as np
 import pyarrow as pa
 
+from bamquery.closeable import Closeable
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Reservation, release_unused_memory
@@ -32,7 +32,7 @@ _PROBES: Final = 512
 _PLACE: Final = Field("place", pa.int64())
 
 
-class SortedRuns(Generic[Frame]):
+class SortedRuns(Closeable, Generic[Frame]):
     """Runs of sorted rows, each in a file, in the order in which their rows came; a context manager.
 
     Attributes:
@@ -177,14 +177,6 @@ class SortedRuns(Generic[Frame]):
         batch = device.to_arrow(device.select(least, [len(self.keys)]), [_PLACE])
         found: int = batch.column(0)[0].as_py()
         return found
-
-    def __enter__(self) -> SortedRuns[Frame]:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 @dataclass

@@ -28,7 +28,7 @@ from sqlglot import exp
 
 import bamquery
 from bamquery.connection.connection import Connection
-from bamquery.engine.operators.join.join import Join
+from bamquery.engine.operators.join.strategy import JoinTask
 from bamquery.errors import BamQueryError, ExecutionError, SqlError, UnsupportedError
 from tests.oracle import connect
 from tests.sql.randomized.compare import difference
@@ -223,7 +223,7 @@ class Database:
                 return self.ours.sql(sql).to_arrow()
             # As it is written, and sides of joins too that cannot matter since the other one is empty.
             as_written = mock.patch("bamquery.session.result.optimize", lambda plan: plan)
-            with as_written, mock.patch.object(Join, "_gives_nothing", return_value=False):
+            with as_written, mock.patch.object(JoinTask, "gives_nothing", return_value=False):
                 return self.ours.sql(sql).to_arrow()
         except Exception as error:
             return error

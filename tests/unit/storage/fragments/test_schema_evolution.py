@@ -207,15 +207,15 @@ def test_views_are_versions_too(database):
 
 def test_two_who_replace_a_view_at_once(database, monkeypatch):
     database.create_view("v", StoredView("SELECT 1"))
-    make = database._make
+    begin = database._begin
 
     def overtaken(folder, replaced):
-        made = make(folder, replaced)
+        begun = begin(folder, replaced)
         monkeypatch.undo()
         database.create_view("v", StoredView("SELECT 2"), or_replace=True)
-        return made
+        return begun
 
-    monkeypatch.setattr(database, "_make", overtaken)
+    monkeypatch.setattr(database, "_begin", overtaken)
     with pytest.raises(ConflictError):
         database.create_view("v", StoredView("SELECT 3"), or_replace=True)
     assert database.view("v") == StoredView("SELECT 2")

@@ -10,7 +10,7 @@ from pyarrow import parquet
 
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.operators.scan.stored_scan import make_scan
+from bamquery.engine.operators.scan.lowering import lower_scan
 from bamquery.engine.profiling.query_profile import FileScanProfile, QueryProfile
 from bamquery.engine.settings import Settings
 from bamquery.engine.sources.scan_sources import FileSource
@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
 
 def run(scan: Scan, threads: int = 2) -> tuple[list[tuple], QueryProfile]:
     settings = Settings(threads=threads)
-    operator = make_scan(scan, settings)
+    operator = lower_scan(scan, settings)
     rows: list[tuple] = []
     with ExecutionContext(CpuDevice(), settings) as context:
         for frame in operator.frames(context):
@@ -77,7 +77,7 @@ def test_no_columns_but_rows(folder: Path) -> None:
 
 def test_it_can_stop_early(folder: Path) -> None:
     source = FileSource(open_source(str(folder / "*.parquet")))
-    operator = make_scan(Scan(source, (0,)), Settings(threads=2))
+    operator = lower_scan(Scan(source, (0,)), Settings(threads=2))
     with ExecutionContext(CpuDevice(), Settings(threads=2)) as context:
         frames = operator.frames(context)
         next(frames)

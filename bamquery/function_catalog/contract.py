@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Final, Self
+from typing import Final, Literal, Self, TypeAlias
 
 NO_INTERVALS: Final = "libcudf has no intervals of months"
 """Why a GPU refuses what is of intervals."""
+
+RowByRow: TypeAlias = Literal["never", "always", "columns", "hugeint"]
+"""Never, always, where an argument after the first is a column, or of HUGEINT."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,14 +21,14 @@ class FunctionContract:
         strict: of scalar functions: null where an argument that differs from row to row is null.
         cuda_refusal: why a GPU cannot compute it as the CPU does; empty where it can.
         cuda_constants_from: the first argument that must be a literal on a GPU; None where none must.
-        row_by_row: whether the CPU calls Python for every value, which takes far longer than a kernel.
+        row_by_row: when the CPU calls Python for every row, which takes far longer than a kernel.
     """
 
     text: str = ""
     strict: bool = field(default=True, kw_only=True)
     cuda_refusal: str = field(default="", kw_only=True)
     cuda_constants_from: int | None = field(default=None, kw_only=True)
-    row_by_row: bool = field(default=False, kw_only=True)
+    row_by_row: RowByRow = field(default="never", kw_only=True)
 
     def with_text(self, text: str) -> Self:
         """The contract with that text."""
@@ -50,8 +53,8 @@ class AggregateContract(FunctionContract):
 
 
 NULLS_COUNT: Final = FunctionContract(strict=False)
-CONSTANTS: Final = FunctionContract(cuda_constants_from=1)
+CONSTANTS: Final = FunctionContract(cuda_constants_from=1, row_by_row="columns")
 CPU_ONLY: Final = FunctionContract(cuda_refusal="libcudf has no such function")
-PYTHON_ONLY: Final = replace(CPU_ONLY, row_by_row=True)
+PYTHON_ONLY: Final = replace(CPU_ONLY, row_by_row="always")
 WITH_ERRORS: Final = FunctionContract(cuda_refusal="it has errors that libcudf would pass over")
 OF_INTERVALS: Final = FunctionContract(cuda_refusal=NO_INTERVALS)

@@ -18,7 +18,7 @@ from bamquery.function_catalog import (
     windows,
 )
 from bamquery.function_catalog import plan_functions as plan
-from bamquery.function_catalog.contract import NO_INTERVALS, FunctionContract
+from bamquery.function_catalog.contract import NO_INTERVALS, FunctionContract, RowByRow
 from bamquery.function_catalog.entry import Entry, FunctionKind, Section
 from bamquery.function_catalog.signature import Signature
 
@@ -109,6 +109,12 @@ def contracts(entry: Entry, kind: FunctionKind) -> Sequence[FunctionContract]:
     }
     # Those of the connection and of FROM are none of plans, by their own names.
     return [tables[kind][name] for name in entry.plan_functions if entry.calls or name in tables[kind]]
+
+
+def row_by_row(entry: Entry, kind: FunctionKind) -> RowByRow:
+    """When the entry's functions call Python for every row."""
+    found = [one.row_by_row for one in contracts(entry, kind)]
+    return next((one for one in found if one != "never"), "never")
 
 
 def gpu_support(entry: Entry, kind: FunctionKind) -> GpuSupport:

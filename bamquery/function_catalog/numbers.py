@@ -15,8 +15,9 @@ _DIGITS: Final = "(n BIGINT) -> VARCHAR | (n HUGEINT) -> VARCHAR | (text VARCHAR
 _INTEGERS: Final = "(a BIGINT, b BIGINT) -> BIGINT | (a HUGEINT, b HUGEINT) -> HUGEINT"
 _ALIGNED: Final = FunctionContract("decimals: arguments already at the result's type")
 _SCALES_ADD: Final = FunctionContract("decimals: the scale is the sum of the arguments' scales")
+_DIVISORS: Final = replace(CPU_ONLY, row_by_row="hugeint")
 _LOGARITHM: Final = FunctionContract(cuda_refusal="libcudf has the natural logarithm only")
-_OF_DIGITS: Final = replace(WITH_ERRORS, row_by_row=True)
+_OF_DIGITS: Final = replace(WITH_ERRORS, row_by_row="always")
 
 SECTION: Final = Section(
     "Numbers",
@@ -129,12 +130,12 @@ SECTION: Final = Section(
             "1 * 2 * ... * n, for n from 0 to 33; others are an error.",
             CPU_ONLY,
         ),
-        Entry("gcd greatest_common_divisor", _INTEGERS, "The greatest integer that divides both.", CPU_ONLY),
+        Entry("gcd greatest_common_divisor", _INTEGERS, "The greatest integer that divides both.", _DIVISORS),
         Entry(
             "lcm least_common_multiple",
             _INTEGERS,
             "The least integer that both divide; an error where it does not fit.",
-            CPU_ONLY,
+            _DIVISORS,
         ),
         Entry("isnan", _TEST, "Whether a float is not a number."),
         Entry("isinf", _TEST_OF_MOMENTS, "Whether a float is infinite; of dates and timestamps none is."),
@@ -181,5 +182,6 @@ SECTION: Final = Section(
             _OF_DIGITS,
         ),
     ),
-    notes="`a << b` and `a >> b`, as `bit_count`, are not there on a GPU.",
+    notes="`a << b` and `a >> b`, as `bit_count`, are not there on a GPU. Of HUGEINT they and `&`, `|`\n"
+    "and `~` call Python as `xor` does, and `*`, `//` and `%` where values do not fit in 64 bits.",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
@@ -15,6 +16,11 @@ from bamquery.function_catalog.contract import (
     AggregateContract,
     FunctionContract,
 )
+
+_OF_HUGEINT: Final = FunctionContract(row_by_row="hugeint")
+_SHIFT: Final = replace(WITH_ERRORS, row_by_row="hugeint")
+_OF_COLUMNS: Final = replace(CPU_ONLY, row_by_row="columns")
+_MOVE: Final = FunctionContract("time(us) or timestamp(us) and interval, to the same", cuda_constants_from=1)
 
 SCALARS: Final[Mapping[str, FunctionContract]] = MappingProxyType(
     {
@@ -49,26 +55,26 @@ SCALARS: Final[Mapping[str, FunctionContract]] = MappingProxyType(
             "a branch's error counts only on rows that take it"
         ),
         # Bits.
-        "bit_and": FunctionContract("a & b of one integer type or decimal(38, 0)"),
-        "bit_or": FunctionContract("a | b of one integer type or decimal(38, 0)"),
-        "bit_xor": FunctionContract("bits in one of a and b, of one integer type or decimal(38, 0)"),
-        "bit_not": FunctionContract("~a of an integer or decimal(38, 0)"),
-        "shift_left": WITH_ERRORS.with_text(
+        "bit_and": _OF_HUGEINT.with_text("a & b of one integer type or decimal(38, 0)"),
+        "bit_or": _OF_HUGEINT.with_text("a | b of one integer type or decimal(38, 0)"),
+        "bit_xor": _OF_HUGEINT.with_text("bits in one of a and b, of one integer type or decimal(38, 0)"),
+        "bit_not": _OF_HUGEINT.with_text("~a of an integer or decimal(38, 0)"),
+        "shift_left": _SHIFT.with_text(
             "a << b, types as of bit_and; ExecutionError below 0 and where a bit is lost"
         ),
-        "shift_right": WITH_ERRORS.with_text(
+        "shift_right": _SHIFT.with_text(
             "a >> b, types as of bit_and; 0 where b is below 0 or not below the type's width"
         ),
         # Texts.
         "concat": FunctionContract("a || b; null if either is null"),
         "like": CONSTANTS.with_text("like(a, pattern), % and _"),
         "ilike": CONSTANTS.with_text("like without regard to case"),
-        "glob": CPU_ONLY.with_text("glob(a, pattern) over bytes: * ? [a-z] [!a-z] and a backslash"),
+        "glob": _OF_COLUMNS.with_text("glob(a, pattern) over bytes: * ? [a-z] [!a-z] and a backslash"),
         **dict.fromkeys(("trim_of", "ltrim_of", "rtrim_of"), CONSTANTS.with_text("trim_of(a, characters)")),
-        "substring_at": CPU_ONLY.with_text(
+        "substring_at": _OF_COLUMNS.with_text(
             "substring with places that are not literals; the length may be left out"
         ),
-        "text_between": CPU_ONLY.with_text(
+        "text_between": _OF_COLUMNS.with_text(
             "text_between(a, first int64, last int64): places from 1 on, below 0 from the end"
         ),
         # Dates, times and timestamps.
@@ -78,8 +84,7 @@ SCALARS: Final[Mapping[str, FunctionContract]] = MappingProxyType(
         "days_between": FunctionContract("days_between(a date, b date): days from b to a, int64"),
         "from_count": WITH_ERRORS.with_text("int64 units since 1970 to a timestamp"),
         "to_count": FunctionContract("a time's or timestamp's units, int64"),
-        "add_interval": CONSTANTS.with_text("time(us) or timestamp(us) and an interval, to the same"),
-        "subtract_interval": CONSTANTS.with_text("time(us) or timestamp(us) and an interval, to the same"),
+        **dict.fromkeys(("add_interval", "subtract_interval"), _MOVE),
         "add_time": CPU_ONLY.with_text("a date and a time(us) to timestamp(us)"),
         # Intervals.
         "to_interval": OF_INTERVALS.with_text(

@@ -6,11 +6,13 @@ import sys
 from typing import Final
 
 from bamquery.function_catalog.entry import Entry
-from bamquery.function_catalog.function_reference import SECTIONS, gpu_support
+from bamquery.function_catalog.function_reference import SECTIONS, gpu_support, row_by_row
 from bamquery.function_catalog.missing_functions import missing_functions
 from bamquery.function_catalog.signature import Signature
 
 _GPU: Final = {"yes": "yes", "constants": "constants", "no": ""}
+
+_PYTHON: Final = {"never": "", "always": "always", "columns": "columns", "hugeint": "HUGEINT"}
 
 
 def reference_page() -> str:
@@ -18,10 +20,11 @@ def reference_page() -> str:
     parts = [_INTRODUCTION]
     for section in SECTIONS:
         rows = [
-            f"| {_calls(entry)} | {_cell(entry.description)} | {_GPU[gpu_support(entry, section.kind)]} |"
+            f"| {_calls(entry)} | {_cell(entry.description)} | {_GPU[gpu_support(entry, section.kind)]} "
+            f"| {_PYTHON[row_by_row(entry, section.kind)]} |"
             for entry in section.entries
         ]
-        table = ["| call | gives | GPU |", "|---|---|---|", *rows]
+        table = ["| call | gives | GPU | Python |", "|---|---|---|---|", *rows]
         parts += [f"## {section.title}", "\n".join(table), *([section.notes] if section.notes else [])]
     absences = [
         f"| {why or 'no such function'} | {' '.join(f'`{name}`' for name in names)} |"
@@ -58,9 +61,13 @@ expression, but where it is said to be a *constant*; NULL gives NULL where nothi
 brackets may be left out. `FROM bamquery_functions()` has the same as a table, with the types of arguments and
 answers.
 
-The last column says what runs on a GPU too: *yes*, *constants* (if all arguments but the first are
+The column *GPU* says what runs there, too: *yes*, *constants* (if all arguments but the first are
 constants), or nothing, where a query over columns is refused there with its reason. A call of constants is
-computed when the query is planned and runs on every device."""
+computed when the query is planned and runs on every device.
+
+The column *Python* says where the CPU calls Python for every row, or every different value of one column,
+which takes far longer than what runs over whole columns: *always*, *columns* (if an argument after the first
+is a column) or *HUGEINT* (of that type). EXPLAIN names such functions of a query."""
 
 _ABSENCES: Final = """\
 DuckDB's functions that are refused by name, before anything is read; of a family all that begin so, but for

@@ -18,7 +18,10 @@ _MATCH: Final = "(text VARCHAR, pattern VARCHAR [, options VARCHAR]) -> BOOLEAN"
 _DIGEST: Final = "(text VARCHAR) -> VARCHAR | (blob BLOB) -> VARCHAR"
 _EDITS: Final = "(a VARCHAR, b VARCHAR) -> BIGINT"
 _LIKENESS: Final = "(a VARCHAR, b VARCHAR) -> DOUBLE"
-_OF_REGEX: Final = FunctionContract(cuda_refusal="libcudf's regular expressions are not those of RE2")
+_OF_PATTERN: Final = replace(CPU_ONLY, row_by_row="columns")
+_OF_REGEX: Final = FunctionContract(
+    cuda_refusal="libcudf's regular expressions are not those of RE2", row_by_row="columns"
+)
 
 SECTION: Final = Section(
     "Texts",
@@ -148,9 +151,9 @@ SECTION: Final = Section(
         Entry("contains", _TEST, "Whether a text occurs in another.", CONSTANTS),
         Entry("starts_with prefix", _TEST, "Whether a text begins with another.", CONSTANTS),
         Entry("ends_with suffix", _TEST, "Whether a text ends with another.", CONSTANTS),
-        Entry("like_escape", _ESCAPE, "`text LIKE pattern ESCAPE escape`.", CPU_ONLY),
+        Entry("like_escape", _ESCAPE, "`text LIKE pattern ESCAPE escape`.", _OF_PATTERN),
         Entry("not_like_escape", _ESCAPE, "`text NOT LIKE pattern ESCAPE escape`.", calls="like_escape"),
-        Entry("ilike_escape", _ESCAPE, "As like_escape, without regard to case.", CPU_ONLY),
+        Entry("ilike_escape", _ESCAPE, "As like_escape, without regard to case.", _OF_PATTERN),
         Entry(
             "not_ilike_escape", _ESCAPE, "As not_like_escape, without regard to case.", calls="ilike_escape"
         ),
@@ -295,5 +298,7 @@ SECTION: Final = Section(
         ),
     ),
     notes="Options of regular expressions: `c` and `i` with and without regard to case, `l` the pattern is\n"
-    "a plain text, `s` a dot is a new line too, `m` `n` `p` it is not, `g` all (regexp_replace only).",
+    "a plain text, `s` a dot is a new line too, `m` `n` `p` it is not, `g` all (regexp_replace only).\n"
+    "`LIKE`, `ILIKE`, `GLOB` and `text[i:j]` call Python as `like_escape` does; of texts beyond ASCII\n"
+    "`reverse` and `position` do, too.",
 )

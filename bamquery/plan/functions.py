@@ -1,19 +1,43 @@
-"""What the contracts of aggregates say of a call."""
+"""What the contracts of functions say of a call."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import pyarrow as pa
 
-from bamquery.data_types.type_groups import value_type
-from bamquery.function_catalog.plan_functions import AGGREGATE_FUNCTIONS
-from bamquery.plan.expressions import AggregateCall
+from bamquery.data_types.type_groups import HUGEINT, value_type
+from bamquery.function_catalog.plan_functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS
+from bamquery.plan.expressions import AggregateCall, Call, Cast, Expression, Literal, children
 
 HOLDS_VALUES: Final = frozenset(
     name for name, contract in AGGREGATE_FUNCTIONS.items() if contract.holds_values
 )
 """Aggregates whose state grows with the rows."""
+
+
+def called_row_by_row(expressions: Iterable[Expression]) -> set[str]:
+    """Functions in them, by name, for which a CPU calls Python for every row."""
+    found: set[str] = set()
+    seen: set[int] = set()
+    waiting = [*expressions]
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen or not isinstance(part, Call | Cast):
+            continue
+        seen.add(id(part))
+        waiting += children(part)
+        if isinstance(part, Call) and _runs_row_by_row(part):
+            found.add(part.function)
+    return found
+
+
+def _runs_row_by_row(call: Call) -> bool:
+    when = SCALAR_FUNCTIONS[call.function].row_by_row
+    if when == "columns":
+        return not all(isinstance(other, Literal) for other in call.arguments[1:])
+    return when == "always" or (when == "hugeint" and call.type == HUGEINT)
 
 
 def adds_in_order(call: AggregateCall) -> bool:

@@ -90,6 +90,19 @@ def test_every_used_name_is_listed_and_every_listed_one_used() -> None:
         assert names ^ set(USED[where]) == set(), where
 
 
+def test_functions_call_what_the_parser_has() -> None:
+    """Theirs is a parameter, whose methods are renamed elsewhere."""
+    called = {
+        node.attr: f"{path.name}:{node.lineno}"
+        for path in FOLDER.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "parser"
+    }
+    parser = strict_parser.StrictParser(dialect="duckdb")
+    assert "_first_token" in called
+    assert [place for name, place in called.items() if not hasattr(parser, name)] == []
+
+
 @pytest.mark.parametrize("where", sorted(USED))
 def test_sqlglot_has_every_name_that_is_used(where: str) -> None:
     assert [name for name in USED[where] if not hasattr(SQLGLOT[where], name)] == []

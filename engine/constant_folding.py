@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from bamquery.engine.cpu.refusals import expression_refusals
+from bamquery.engine.cpu.device import CPU
 from bamquery.engine.execution.string_limits import StringLimits, use_string_limits
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import Call, Cast, Expression, Literal, children, transform, walk
@@ -90,7 +90,7 @@ def _constant(expression: Expression) -> Literal | None:
 
     if isinstance(expression, Call) and expression.function in FORMS:
         return None
-    if pa.types.is_dictionary(expression.type) or expression_refusals(expression):
+    if pa.types.is_dictionary(expression.type) or CPU.expression_refusals(expression):
         return None
     try:
         with use_string_limits(_SMALL), use_cancellation_check(_little_patience()):

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from bamquery.plan.expressions import AggregateCall, Expression
 from bamquery.plan.nodes import Field, SortKey, Window
-from bamquery.plan.windows import WindowCall
 
 if TYPE_CHECKING:
+    from bamquery.engine.capabilities import Capabilities
     from bamquery.storage.fragments.reader import FragmentReader
     from bamquery.storage.readers.block_reader import ReadCounters
 
@@ -214,22 +214,9 @@ class Device(Protocol[Frame]):
         """How many times as many rows as on a processor make a chunk worth what starting costs."""
         ...
 
-    # What it can do: asked once a plan, before the first read.
-
-    def expression_refusals(self, expression: Expression) -> list[str]:
-        """Why it cannot compute the expression or hold its type; empty where it can."""
-        ...
-
-    def aggregate_refusals(self, call: AggregateCall) -> list[str]:
-        """Why it cannot compute the aggregate; empty where it can."""
-        ...
-
-    def window_refusals(self, call: WindowCall) -> list[str]:
-        """Why it cannot compute the call over a window; empty where it can."""
-        ...
-
-    def type_refusals(self, kind: pa.DataType) -> list[str]:
-        """Why it cannot hold columns of the type; empty where it can."""
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do: asked once a plan, before the first read."""
         ...
 
     # Frames in and out.

@@ -142,7 +142,7 @@ def _start_operator(
     convert: Callable[[Any], Any],
 ) -> Generator[Any, None, None] | DetachedSteps[Any]:
     steps = _run(operator, context, profile, running, convert)
-    if context.device.name == "cpu":  # whose operators ask often enough
+    if context.device.capabilities.on_host:  # whose operators ask often enough
         return steps
     from bamquery.engine.execution.detached_steps import DetachedSteps  # noqa: PLC0415 (a GPU's only)
 

@@ -241,7 +241,7 @@ class Session:
         try:
             result = run_on_device(device, notes)
         except UnsupportedError as refusal:
-            if not settings.allow_cpu or device.name == _CPU:
+            if not settings.allow_cpu or device.capabilities.on_host:
                 raise
             why = [reason.message.partition("; SET ")[0] for reason in refusal.reasons]
             other, _ = open_device(_CPU)

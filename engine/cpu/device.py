@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu import refusals
+from bamquery.engine.capabilities import Capabilities
 from bamquery.engine.cpu.frames import (
     as_type,
     batch_bytes,
@@ -35,31 +35,19 @@ if TYPE_CHECKING:
     from bamquery.engine.device import RestOfPartition
     from bamquery.plan.expressions import AggregateCall, Expression
     from bamquery.plan.nodes import Field, SortKey, Window
-    from bamquery.plan.windows import WindowCall
     from bamquery.storage.fragments.reader import FragmentReader
+
+
+CPU: Final = Capabilities("cpu", on_host=True, numbers_rows=True)
+"""It can do all that plans may hold."""
 
 
 class CpuDevice:
     """See `bamquery.engine.device.Device`; it has no state."""
 
     name: Final = "cpu"
+    capabilities: Final = CPU
     task_size: Final = 1
-
-    def expression_refusals(self, expression: Expression) -> list[str]:
-        """Why it cannot compute the expression."""
-        return refusals.expression_refusals(expression)
-
-    def aggregate_refusals(self, call: AggregateCall) -> list[str]:
-        """Why it cannot compute the aggregate."""
-        return refusals.aggregate_refusals(call)
-
-    def window_refusals(self, call: WindowCall) -> list[str]:
-        """Why it cannot compute the call over a window."""
-        return refusals.window_refusals(call)
-
-    def type_refusals(self, kind: pa.DataType) -> list[str]:
-        """Why it cannot hold columns of the type."""
-        return refusals.type_refusals(kind)
 
     def from_arrow(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch itself."""

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from pylibcudf.types import TypeId
 
 from bamquery.data_types.type_groups import value_type
-from bamquery.engine.cuda import refusals
 from bamquery.engine.cuda.aggregates.aggregation import CudaAggregation
+from bamquery.engine.cuda.capabilities import CUDA
 from bamquery.engine.cuda.column_reader import CudaColumnReader
 from bamquery.engine.cuda.device_memory import memory_errors
 from bamquery.engine.cuda.expressions.evaluation import evaluate_columns
@@ -34,7 +34,6 @@ from bamquery.engine.device import RestOfPartition
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import AggregateCall, Expression
 from bamquery.plan.nodes import Field, SortKey, Window
-from bamquery.plan.windows import WindowCall
 from bamquery.statement_context.cancellation import check_cancelled
 
 if TYPE_CHECKING:
@@ -65,6 +64,8 @@ class CudaDevice:
         kernels: libcudf's functions there.
     """
 
+    capabilities: Final = CUDA
+
     def __init__(self, session: CudaSession) -> None:
         self.session: Final = session
         self.kernels: Final = Kernels(session)
@@ -78,22 +79,6 @@ class CudaDevice:
     def task_size(self) -> int:
         """A chunk of a million rows costs little more than one of a thousand."""
         return 16
-
-    def expression_refusals(self, expression: Expression) -> list[str]:
-        """Why it cannot compute the expression."""
-        return refusals.expression_refusals(expression)
-
-    def aggregate_refusals(self, call: AggregateCall) -> list[str]:
-        """Why it cannot compute the aggregate."""
-        return refusals.aggregate_refusals(call)
-
-    def window_refusals(self, call: WindowCall) -> list[str]:
-        """Why it cannot compute the call over a window."""
-        return refusals.window_refusals(call)
-
-    def type_refusals(self, kind: pa.DataType) -> list[str]:
-        """Why it cannot hold columns of the type."""
-        return refusals.type_refusals(kind)
 
     def scan(self, work: ScanWork[CudaFrame]) -> Generator[CudaFrame, None, None]:
         """Read a stored table's chunks itself: see `bamquery.engine.operators.scan.device_scan`."""

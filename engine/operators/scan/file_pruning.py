@@ -58,7 +58,7 @@ def _evaluate_truth(condition: Expression, values: pa.RecordBatch) -> set[int] |
     from bamquery.engine.cpu.device import CpuDevice  # noqa: PLC0415 (few scans are of many files)
 
     device = CpuDevice()
-    if device.expression_refusals(condition):
+    if device.capabilities.expression_refusals(condition):
         return None
     numbers = pa.array(range(values.num_rows), pa.int64())
     numbered = pa.RecordBatch.from_arrays(

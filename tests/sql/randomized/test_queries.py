@@ -75,7 +75,7 @@ def _compare(sql: str, ours: pa.Table, theirs: pa.Table) -> None:
 
 
 def refused_by_gpu(database: Connection, sql: str) -> bool:
-    """Whether it is a GPU that does not do this; see `bamquery.engine.cuda.refusals`."""
+    """Whether it is a GPU that does not do this; see `bamquery.engine.cuda.capabilities`."""
     try:
         database.sql(sql).explain()
     except UnsupportedError as error:

@@ -16,6 +16,7 @@ from bamquery.driver.gpu.arguments import pack
 from bamquery.driver.gpu.device import GpuKernel
 from bamquery.engine.cpu.casts.cast import to_dictionary
 from bamquery.engine.cpu.device import CpuDevice
+from bamquery.engine.cuda.capabilities import CUDA
 from tests.unit.engine.cuda_scan.emulator import Emulator
 
 NOT_READY = 600
@@ -284,6 +285,7 @@ class FakeDevice:
     """`bamquery.engine.cuda.device.CudaDevice`: frames of fake columns, computed by the CPU device."""
 
     name = "cuda:0"
+    capabilities = CUDA
     task_size = 16
 
     def __init__(self, session: FakeSession, frame: Any) -> None:

@@ -17,12 +17,12 @@ from bamquery.engine.cpu.kernels import (
     Column,
     Kind,
     compute,
-    convert,
     first_true,
     format_constant,
     nulls,
     take_shared,
 )
+from bamquery.engine.formulas.dictionaries import with_index_type
 from bamquery.engine.formulas.type_families import family
 from bamquery.errors import ExecutionError
 
@@ -115,11 +115,4 @@ def to_dictionary(column: Column, target: Kind) -> Column:
     """
     encoded = compute("dictionary_encode", column)
     assert isinstance(encoded, pa.DictionaryArray)
-    try:
-        indices = convert(encoded.indices, target.index_type)
-    except pa.ArrowInvalid:
-        raise ExecutionError(
-            f"{len(encoded.dictionary)} distinct values do not fit a dictionary with "
-            f"{target.index_type} indices; cast the column to {type_name(target.value_type)}"
-        ) from None
-    return pa.DictionaryArray.from_arrays(indices, encoded.dictionary, ordered=target.ordered)
+    return with_index_type(encoded, target)

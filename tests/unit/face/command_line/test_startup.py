@@ -26,6 +26,7 @@ ENGINE = {
         "capabilities",
         "common_subplans",
         "constant_folding",
+        "host_evaluation",
         "device",
         "device_factory",
         "human_units",

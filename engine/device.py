@@ -23,11 +23,8 @@ from bamquery.plan.nodes import Field, SortKey, Window
 
 if TYPE_CHECKING:
     from bamquery.engine.capabilities import Capabilities
-    from bamquery.storage.fragments.reader import FragmentReader
-    from bamquery.storage.readers.block_reader import ReadCounters
 
 Frame = TypeVar("Frame")
-Frame_co = TypeVar("Frame_co", covariant=True)
 Frame_contra = TypeVar("Frame_contra", contravariant=True)
 
 
@@ -178,29 +175,6 @@ class JoinTable(Protocol[Frame_contra]):
         ...
 
 
-class ColumnReader(Protocol[Frame_co]):
-    """One fragment's columns, read into the device's memory as frames of the columns asked for, in order.
-
-    Row ids are ascending, unique and relative to the fragment; see `storage.fragment_reader`.
-    """
-
-    def stream(self, columns: Sequence[str], vectors: NDArray[np.int64], counters: ReadCounters) -> Frame_co:
-        """All rows of those vectors, in large requests, checksums verified."""
-        ...
-
-    def fetch_vectors(
-        self, columns: Sequence[str], rows: NDArray[np.int64], counters: ReadCounters
-    ) -> Frame_co:
-        """Those rows; the vectors that hold them are read whole and verified."""
-        ...
-
-    def fetch_blocks(
-        self, columns: Sequence[str], rows: NDArray[np.int64], counters: ReadCounters
-    ) -> Frame_co:
-        """Those rows; only the blocks that hold them are read, which cannot be verified."""
-        ...
-
-
 class Device(Protocol[Frame]):
     """One place where frames live and expressions are computed."""
 
@@ -223,6 +197,10 @@ class Device(Protocol[Frame]):
 
     def from_arrow(self, batch: pa.RecordBatch) -> Frame:
         """The batch's columns in the device's memory."""
+        ...
+
+    def from_columns(self, columns: Sequence[pa.Array[Any]]) -> Frame:
+        """What a scan has read: one or more columns of one length, in the device's memory."""
         ...
 
     def to_arrow(self, frame: Frame, fields: Sequence[Field]) -> pa.RecordBatch:
@@ -387,10 +365,4 @@ class Device(Protocol[Frame]):
             ExecutionError: as for `window`.
             MemoryLimitError: a text of a single row takes too much; says how much, and names the limit.
         """
-        ...
-
-    # Storage.
-
-    def column_reader(self, reader: FragmentReader) -> ColumnReader[Frame]:
-        """The fragment's columns as frames of this device."""
         ...

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -30,12 +30,10 @@ from bamquery.engine.execution.string_limits import LargeStringError
 
 if TYPE_CHECKING:
     from bamquery.engine.cpu.aggregates.aggregation import CpuAggregation
-    from bamquery.engine.cpu.column_reader import CpuColumnReader
     from bamquery.engine.cpu.keys.join_table import CpuJoinTable
     from bamquery.engine.device import RestOfPartition
     from bamquery.plan.expressions import AggregateCall, Expression
     from bamquery.plan.nodes import Field, SortKey, Window
-    from bamquery.storage.fragments.reader import FragmentReader
 
 
 CPU: Final = Capabilities("cpu", on_host=True, numbers_rows=True)
@@ -52,6 +50,10 @@ class CpuDevice:
     def from_arrow(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch itself."""
         return batch
+
+    def from_columns(self, columns: Sequence[pa.Array[Any]]) -> pa.RecordBatch:
+        """The columns themselves."""
+        return make_batch(columns, len(columns[0]))
 
     def to_arrow(self, frame: pa.RecordBatch, fields: Sequence[Field]) -> pa.RecordBatch:
         """The batch with the fields' names, and dictionaries numbered as the fields want them."""
@@ -207,9 +209,3 @@ class CpuDevice:
         stop = frame.num_rows if count is None else first + count
         for columns in window_portions(window, frame, rest, first, stop):
             yield make_batch(columns, len(columns[0]))
-
-    def column_reader(self, reader: FragmentReader) -> CpuColumnReader:
-        """The fragment's columns as batches."""
-        from bamquery.engine.cpu.column_reader import CpuColumnReader
-
-        return CpuColumnReader(reader)

@@ -17,9 +17,14 @@ from bamquery.plan.nodes import Field
 
 def from_arrow(session: CudaSession, batch: pa.RecordBatch) -> CudaFrame:
     """The batch's columns in the GPU's memory; waits for the copy."""
-    columns = [upload(session, column) for column in batch.columns]
+    return from_columns(session, batch.columns, batch.num_rows)
+
+
+def from_columns(session: CudaSession, columns: Sequence[pa.Array[Any]], rows: int) -> CudaFrame:
+    """The columns in the GPU's memory; waits for the copy, so that they may be let go of."""
+    uploaded = [upload(session, column) for column in columns]
     session.synchronize()
-    return make_frame(columns, batch.num_rows)
+    return make_frame(uploaded, rows)
 
 
 def to_arrow(session: CudaSession, frame: CudaFrame, fields: Sequence[Field]) -> pa.RecordBatch:

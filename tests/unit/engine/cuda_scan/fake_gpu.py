@@ -302,6 +302,9 @@ class FakeDevice:
     def from_arrow(self, batch: pa.RecordBatch) -> Any:
         return self._frame(tuple(FakeColumn(column) for column in batch.columns), batch.num_rows)
 
+    def from_columns(self, columns: Sequence[pa.Array[Any]]) -> Any:
+        return self.from_arrow(self._cpu.from_columns(columns))
+
     def batch(self, frame: Any) -> pa.RecordBatch:
         names = [str(i) for i in range(len(frame.columns))]
         return pa.RecordBatch.from_arrays([column.array for column in frame.columns], names)
@@ -336,16 +339,3 @@ class FakeDevice:
 
     def concatenate(self, frames: Sequence[Any]) -> Any:
         return self.from_arrow(self._cpu.concatenate([self.batch(frame) for frame in frames]))
-
-    def column_reader(self, reader: Any) -> Any:
-        return _Reader(self, self._cpu.column_reader(reader))
-
-
-class _Reader:
-    def __init__(self, device: FakeDevice, reader: Any) -> None:
-        self._device = device
-        self._reader = reader
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = getattr(self._reader, name)
-        return lambda *arguments: self._device.from_arrow(method(*arguments))

@@ -12,7 +12,7 @@ STUBS := pylibcudf-cu13==26.10.2 rmm-cu13==26.10.0
 NATIVE := pyproject.toml CMakeLists.txt $(shell find bamquery driver storage -name '*.cpp' -o -name '*.hpp')
 FORMATTED := $(filter %.cpp %.hpp,$(NATIVE)) $(wildcard driver/kernels/*.cu engine/kernels/*.cu)
 
-.PHONY: demo test test-slow test-torch random-queries random-casts random-calls random-files fuzz lint format docs build check-tools clean
+.PHONY: demo test test-slow test-torch random-queries random-casts random-calls random-files fuzz mutation lint format docs build check-tools clean
 
 demo: $(VENV)/.installed-demo ## load real and generated trips, answer Q1-Q5, check them, draw
 	$(BIN)/bamquery taxi demo demo
@@ -35,6 +35,13 @@ random-queries: $(VENV)/.installed-test ## as many as N says, answered by DuckDB
 
 fuzz: $(VENV)/.installed-test ## N/20 damaged files, N/40 databases, N/10 statements, N/600 kills
 	$(BIN)/python -m tests.fuzz.run --databases $$(($(N) / 40)) --files $$(($(N) / 20)) --statements $$(($(N) / 10)) --kills $$(($(N) / 600)) --seed $(SEED) --jobs $$(nproc)
+
+ROOM ?= windows
+JOBS ?= $$(nproc)
+mutation: N = 150
+mutation: SEED = 1
+mutation: $(VENV)/.installed-test ## N faults put into ROOM, one at a time: how many of them its tests find (docs/testing.md)
+	$(BIN)/python -m tests.mutation.run --room $(ROOM) --mutants $(N) --seed $(SEED) --jobs $(JOBS)
 
 random-casts: $(VENV)/.installed-test ## casts and operators over extreme values, answered by DuckDB too
 	$(BIN)/python -m tests.sql.randomized.casts.run --casts $(N) --seed $(SEED) --jobs $$(nproc)

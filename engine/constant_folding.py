@@ -9,11 +9,11 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
-from bamquery.engine.cpu.refusals import expression_refusals
+from bamquery.engine import host_evaluation
 from bamquery.engine.execution.string_limits import StringLimits, use_string_limits
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import Call, Cast, Expression, Literal, children, transform, walk
@@ -84,17 +84,11 @@ def _constant(expression: Expression) -> Literal | None:
     known = evaluation.evaluate(expression)
     if known is not None:
         return known
-    # Few plans have what only a device computes.
-    from bamquery.engine.cpu.expressions.conditions import FORMS  # noqa: PLC0415
-    from bamquery.engine.cpu.expressions.evaluation import evaluate  # noqa: PLC0415
-
-    if isinstance(expression, Call) and expression.function in FORMS:
-        return None
-    if pa.types.is_dictionary(expression.type) or expression_refusals(expression):
+    if pa.types.is_dictionary(expression.type) or not host_evaluation.is_computable(expression):
         return None
     try:
         with use_string_limits(_SMALL), use_cancellation_check(_little_patience()):
-            value: Any = evaluate(expression, _row())
+            value = host_evaluation.evaluate(expression, _row())
     except ExecutionError:
         return None
     return Literal(value[0] if isinstance(value, pa.Array) else value)

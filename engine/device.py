@@ -20,14 +20,11 @@ from numpy.typing import NDArray
 
 from bamquery.plan.expressions import AggregateCall, Expression
 from bamquery.plan.nodes import Field, SortKey, Window
-from bamquery.plan.windows import WindowCall
 
 if TYPE_CHECKING:
-    from bamquery.storage.fragments.reader import FragmentReader
-    from bamquery.storage.readers.block_reader import ReadCounters
+    from bamquery.engine.capabilities import Capabilities
 
 Frame = TypeVar("Frame")
-Frame_co = TypeVar("Frame_co", covariant=True)
 Frame_contra = TypeVar("Frame_contra", contravariant=True)
 
 
@@ -178,29 +175,6 @@ class JoinTable(Protocol[Frame_contra]):
         ...
 
 
-class ColumnReader(Protocol[Frame_co]):
-    """One fragment's columns, read into the device's memory as frames of the columns asked for, in order.
-
-    Row ids are ascending, unique and relative to the fragment; see `storage.fragment_reader`.
-    """
-
-    def stream(self, columns: Sequence[str], vectors: NDArray[np.int64], counters: ReadCounters) -> Frame_co:
-        """All rows of those vectors, in large requests, checksums verified."""
-        ...
-
-    def fetch_vectors(
-        self, columns: Sequence[str], rows: NDArray[np.int64], counters: ReadCounters
-    ) -> Frame_co:
-        """Those rows; the vectors that hold them are read whole and verified."""
-        ...
-
-    def fetch_blocks(
-        self, columns: Sequence[str], rows: NDArray[np.int64], counters: ReadCounters
-    ) -> Frame_co:
-        """Those rows; only the blocks that hold them are read, which cannot be verified."""
-        ...
-
-
 class Device(Protocol[Frame]):
     """One place where frames live and expressions are computed."""
 
@@ -214,28 +188,19 @@ class Device(Protocol[Frame]):
         """How many times as many rows as on a processor make a chunk worth what starting costs."""
         ...
 
-    # What it can do: asked once a plan, before the first read.
-
-    def expression_refusals(self, expression: Expression) -> list[str]:
-        """Why it cannot compute the expression or hold its type; empty where it can."""
-        ...
-
-    def aggregate_refusals(self, call: AggregateCall) -> list[str]:
-        """Why it cannot compute the aggregate; empty where it can."""
-        ...
-
-    def window_refusals(self, call: WindowCall) -> list[str]:
-        """Why it cannot compute the call over a window; empty where it can."""
-        ...
-
-    def type_refusals(self, kind: pa.DataType) -> list[str]:
-        """Why it cannot hold columns of the type; empty where it can."""
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do: asked once a plan, before the first read."""
         ...
 
     # Frames in and out.
 
     def from_arrow(self, batch: pa.RecordBatch) -> Frame:
         """The batch's columns in the device's memory."""
+        ...
+
+    def from_columns(self, columns: Sequence[pa.Array[Any]]) -> Frame:
+        """What a scan has read: one or more columns of one length, in the device's memory."""
         ...
 
     def to_arrow(self, frame: Frame, fields: Sequence[Field]) -> pa.RecordBatch:
@@ -400,10 +365,4 @@ class Device(Protocol[Frame]):
             ExecutionError: as for `window`.
             MemoryLimitError: a text of a single row takes too much; says how much, and names the limit.
         """
-        ...
-
-    # Storage.
-
-    def column_reader(self, reader: FragmentReader) -> ColumnReader[Frame]:
-        """The fragment's columns as frames of this device."""
         ...

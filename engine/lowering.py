@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from bamquery.data_types.type_groups import is_interval
 from bamquery.data_types.unreadable import unreadable
+from bamquery.engine.capabilities import INSTEAD, Capabilities
 from bamquery.engine.common_subplans import CommonSubplans
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.project import Project
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from bamquery.engine.device import Device, Frame
     from bamquery.engine.settings import Settings
 
-_INSTEAD: Final = "SET device = 'cpu' for this query"
-
 
 def lower(plan: Plan, device: Device[Frame], settings: Settings) -> Operator[Frame]:
     """The operators that run a plan on a device. Nothing is read yet.
@@ -37,47 +36,40 @@ def lower(plan: Plan, device: Device[Frame], settings: Settings) -> Operator[Fra
         UnsupportedError: the device cannot do all of it; every reason is given.
     """
     plan = Interning()(plan)
-    reasons = list(dict.fromkeys(refusals(plan, device)))
+    reasons = list(dict.fromkeys(refusals(plan, device.capabilities)))
     if reasons:
         raise UnsupportedError([Reason(reason) for reason in reasons])
     with remember_estimates():
         return _lower(plan, settings, CommonSubplans(plan))
 
 
-def refusals(plan: Plan, device: Device[Any]) -> Iterator[str]:
-    """Why the device cannot run the plan."""
+def refusals(plan: Plan, able: Capabilities) -> Iterator[str]:
+    """Why a device that is able to do so much cannot run the plan."""
     for node in nodes_of(plan):
-        yield from _refusals(node, device)
+        yield from _refusals(node, able)
 
 
-def _refusals(plan: Plan, device: Device[Any]) -> Iterator[str]:
+def _refusals(plan: Plan, able: Capabilities) -> Iterator[str]:
     """Why it cannot do what the node itself does."""
     for field in plan.fields:
         reason = unreadable(field.type)
         if reason is not None:
             yield reason
             continue
-        for reason in device.type_refusals(field.type):
+        for reason in able.type_refusals(field.type):
             yield f"{reason} (column {field.name})"
-    if isinstance(plan, nodes.Scan) and reads_row_number(plan) and _scans_itself(device):
-        kind = device.name.partition(":")[0]
-        yield f"the {kind} device has no rowid: its scans do not number rows; {_INSTEAD}"
+    if isinstance(plan, nodes.Scan) and reads_row_number(plan) and not able.numbers_rows:
+        yield f"the {able.device} device has no rowid: its scans do not number rows; {INSTEAD}"
     if isinstance(plan, nodes.Window):
         for call in plan.calls:
-            yield from device.window_refusals(call)
+            yield from able.window_refusals(call)
     for part in _computed_expressions(plan):
         if isinstance(part, AggregateCall):
-            yield from device.aggregate_refusals(part)
+            yield from able.aggregate_refusals(part)
         else:
-            yield from device.expression_refusals(part)
+            yield from able.expression_refusals(part)
     if isinstance(plan, nodes.Aggregate) and any(is_interval(key.type) for key in plan.keys):
-        yield f"the {device.name} device cannot group by INTERVAL: take epoch() of it"
-
-
-def _scans_itself(device: Device[Any]) -> bool:
-    from bamquery.engine.operators.scan.device_scan import ScanningDevice
-
-    return isinstance(device, ScanningDevice)
+        yield f"the {able.device} device cannot group by INTERVAL: take epoch() of it"
 
 
 def _computed_expressions(plan: Plan) -> tuple[Expression | AggregateCall, ...]:

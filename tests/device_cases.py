@@ -12,9 +12,9 @@ import pytest
 
 from bamquery.data_types.names import type_name
 from bamquery.data_types.type_groups import INTERVAL, value_type
-from bamquery.engine.cpu.casts.cast import is_castable
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.device import Device
+from bamquery.engine.formulas.type_families import is_castable
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
 from bamquery.plan.nodes import Field
@@ -346,7 +346,7 @@ def casts(device: Device[Any]) -> Iterator[Case]:
                 continue
             for try_ in (False, True):
                 expression = Cast(_column(0, source), target, try_)
-                if device.expression_refusals(expression):
+                if device.capabilities.expression_refusals(expression):
                     continue
                 columns = single(source)
                 tolerance = 0.0

@@ -8,9 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from bamquery.engine.constant_folding import fold_expression
 from bamquery.errors import CatalogError, SettingError
 from bamquery.plan.bound_statements import CreateTableAs, Insert, Query, Statement
-from bamquery.plan.nodes import Plan
+from bamquery.plan.expressions import Expression
+from bamquery.plan.nodes import Plan, Source
 from bamquery.sql_frontend.statement_binder import bind
 from bamquery.storage.fragments.schema_evolution import ColumnRule
 from bamquery.storage.ingest.sources.options import NO_OPTIONS, FileOptions
@@ -101,6 +103,15 @@ class MemoryCatalog:
 
     def stored_tables_only(self) -> MemoryCatalog:
         return self
+
+    def fold_constants(self, expression: Expression) -> Expression:
+        return fold_expression(expression)
+
+    def with_row_numbers(self, source: Source) -> None:
+        return None
+
+    def virtual_columns(self, source: Source) -> tuple[int, int]:
+        return 0, 0
 
     database = "memory"
     version = "v1.2.3"

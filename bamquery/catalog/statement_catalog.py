@@ -10,8 +10,10 @@ import pyarrow as pa
 
 from bamquery import __version__
 from bamquery.catalog.views import View, rename_columns
+from bamquery.engine.constant_folding import fold_expression
 from bamquery.engine.sources.scan_sources import FileSource, StoredTable
 from bamquery.errors import BamQueryError, CancelledError, CatalogError, SqlError
+from bamquery.plan.expressions import Expression
 from bamquery.plan.nodes import Source, Values
 from bamquery.sql_frontend.statement_binder import bind_view
 from bamquery.sql_frontend.system_names import SYSTEM_VIEWS
@@ -112,6 +114,14 @@ class StatementCatalog:
             return self.table(name)
         finally:
             self._find = find
+
+    def fold_constants(self, expression: Expression) -> Expression:
+        """See `Catalog.fold_constants`: as the CPU computes them."""
+        return fold_expression(expression)
+
+    def with_row_numbers(self, source: Source) -> Source | None:
+        """See `Catalog.with_row_numbers`."""
+        return source.with_row_numbers() if isinstance(source, StoredTable) else None
 
     def stored_table(self, name: str) -> StoredTable | None:
         """The table's latest version, held; None where something else has the name, or nothing."""
@@ -279,3 +289,8 @@ class StatementCatalog:
             check=check_cancelled,
         )
         return FileSource(opened)
+
+    def virtual_columns(self, source: Source) -> tuple[int, int]:
+        """See `Catalog.virtual_columns`."""
+        assert isinstance(source, FileSource)
+        return source.virtual_columns

@@ -256,6 +256,7 @@ class Connection(ConnectionDuckdbNames, Closeable):
             ConflictError: another writer changed the table meanwhile.
         """
         # Not before rows are loaded: a program that only asks would pay for it.
+        from bamquery.engine.constant_folding import fold_expression  # noqa: PLC0415
         from bamquery.session.progress.bars import progress_bar  # noqa: PLC0415
         from bamquery.sql_frontend.binder.statements.column_defaults import default_values  # noqa: PLC0415
         from bamquery.storage.format.storable_types import settle_nulls  # noqa: PLC0415
@@ -286,7 +287,7 @@ class Connection(ConnectionDuckdbNames, Closeable):
                 schema = settle_nulls(opened.schema)
                 writer = database.create_table(name, schema, or_replace=if_exists == "replace")
             with writer:
-                missing = default_values(writer.schema, writer.rules)
+                missing = default_values(writer.schema, writer.rules, fold_expression)
                 limit = self.settings.effective_memory_limit
                 writer.limit_memory(limit)
                 rows = ingest(

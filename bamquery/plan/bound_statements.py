@@ -12,10 +12,9 @@ from bamquery.plan.nodes import Field, Plan
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """SELECT; `optimized` is the plan after all rules, where that is known already."""
+    """SELECT."""
 
     plan: Plan
-    optimized: Plan | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -16,6 +16,9 @@ from bamquery.plan.expressions import AggregateCall, Expression
 from bamquery.plan.expressions import SortKey as SortKey  # noqa: PLC0414 - plans speak of it, too
 from bamquery.plan.windows import WindowCall
 from bamquery.plan.working_table import WorkingTable
+
+ROW_NUMBER: Final = "rowid"
+"""What the column of a stored table's row numbers is called."""
 
 
 class Source(Protocol):

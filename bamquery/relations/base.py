@@ -37,7 +37,6 @@ class RelationBase:
         session: Session,
         plan: Plan,
         *,
-        optimized: Plan | None = None,
         profile: QueryProfile | None = None,
         message: str = "",
         is_answer: bool = True,
@@ -49,7 +48,6 @@ class RelationBase:
         Args:
             session: the connection's.
             plan: what to run.
-            optimized: the same after all rules, where that is known already.
             profile: of the run that led to the rows of `plan`, if there was one.
             message: to be shown instead of the rows.
             is_answer: False where the statement was not asked for its rows, such as CREATE TABLE.
@@ -58,7 +56,6 @@ class RelationBase:
         """
         self._session = session
         self._plan = plan
-        self._optimized = optimized
         self._profile = profile
         self._latest: RunningQuery | None = None
         self._cursor: Iterator[tuple[Any, ...]] | None = None
@@ -98,7 +95,7 @@ class RelationBase:
 
     def run(self) -> Result:
         """A run of its own, to take batches from as they come; see `Result`."""
-        result = self._session.run(self._plan, self._optimized, self._text)
+        result = self._session.run(self._plan, self._text)
         if self.is_answer:  # otherwise what counts is the run that did the work
             self._profile = result.profile
             self._latest = result.running
@@ -141,9 +138,7 @@ class RelationBase:
         """The same rows under another name, and as other SQL."""
         from bamquery.relations.relation import Relation  # noqa: PLC0415 (which is made of this class)
 
-        return Relation(
-            self._session, self._plan, optimized=self._optimized, name=name, definition=definition
-        )
+        return Relation(self._session, self._plan, name=name, definition=definition)
 
     def _query_over(self, statement: StatementBuilder, other: RelationBase | None = None) -> Relation:
         """What a query over `self`, and `other`, answers."""

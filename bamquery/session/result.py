@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from bamquery.closeable import Closeable
-from bamquery.engine.constant_folding import fold_constants
 from bamquery.engine.device import Device
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.lowering import lower
@@ -24,8 +23,8 @@ from bamquery.errors import BamQueryError, CancelledError, MemoryLimitError, for
 from bamquery.plan.expressions import expression_depth
 from bamquery.plan.functions import called_row_by_row
 from bamquery.plan.nodes import Field, Plan
-from bamquery.plan.optimizer import optimize
 from bamquery.plan.rewriting import expressions_of, nodes_of
+from bamquery.session.optimized_plans import optimized_plan
 from bamquery.session.query_progress import QueryProgress, RunningQuery
 from bamquery.statement_context.deep_recursion import on_deep_stack, with_deep_recursion
 
@@ -55,13 +54,12 @@ class Result(Closeable):
         notes: Sequence[str] = (),
         *,
         spill_folder: Path | None = None,
-        optimized: Plan | None = None,
         sql: str = "",
     ) -> None:
         """Lower the plan.
 
-        `spill_folder` is for rows that do not fit `memory_limit`; `optimized` is the plan after all rules,
-        where that is known; `sql` what it came from, for reports of faults.
+        `spill_folder` is for rows that do not fit `memory_limit`; `sql` what it came from, for reports of
+        faults.
 
         Raises:
             SqlError: the plan is too deep.
@@ -69,10 +67,8 @@ class Result(Closeable):
         """
         self.schema = pa.schema([pa.field(field.name, field.type) for field in plan.fields])
         with within_depth():
-            self.operator, deep, more_notes = with_deep_recursion(
-                lambda: _lower_plan(plan, optimized, device, settings)
-            )
-        self.profile = QueryProfile(device.name, self.operator.profile, notes=[*notes, *more_notes])
+            self.operator, deep, more = with_deep_recursion(lambda: _lower_plan(plan, device, settings))
+        self.profile = QueryProfile(device.name, self.operator.profile, notes=[*notes, *more])
         self._context: ExecutionContext[Any] = ExecutionContext(
             device, settings, spill_folder=spill_folder, sql=sql
         )
@@ -132,19 +128,16 @@ class Result(Closeable):
 
 
 def _lower_plan(
-    plan: Plan, optimized: Plan | None, device: Device[Any], settings: Settings
-) -> tuple[Operator[Any], bool, list[str]]:
+    plan: Plan, device: Device[Any], settings: Settings
+) -> tuple[Operator[Any], bool, Sequence[str]]:
     """The operators, whether they recurse deeper than any thread's stack has room for, and what to note."""
-    best = optimize(fold_constants(plan)) if optimized is None else optimized
+    best = optimized_plan(plan)
     operator = lower(best, device, settings)
     expressions = [each for node in nodes_of(best) for each in expressions_of(node)]
     deep = operator.depth() > _DEEP or max(map(expression_depth, expressions), default=0) > _DEEP
     slow = ", ".join(f"{name}()" for name in sorted(called_row_by_row(expressions)))
-    return (
-        operator,
-        deep,
-        [f"Python is called for every row by {slow}"] if slow and device.name == "cpu" else [],
-    )
+    noted = slow and device.capabilities.on_host
+    return operator, deep, [f"Python is called for every row by {slow}"] if noted else []
 
 
 def _start_operator(
@@ -155,7 +148,7 @@ def _start_operator(
     convert: Callable[[Any], Any],
 ) -> Generator[Any, None, None] | DetachedSteps[Any]:
     steps = _run(operator, context, profile, running, convert)
-    if context.device.name == "cpu":  # whose operators ask often enough
+    if context.device.capabilities.on_host:  # whose operators ask often enough
         return steps
     from bamquery.engine.execution.detached_steps import DetachedSteps  # noqa: PLC0415 (a GPU's only)
 

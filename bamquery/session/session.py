@@ -217,12 +217,11 @@ class Session:
         assert self._run_statement is not None
         return self._run_statement(self, statement)
 
-    def run(self, plan: Plan, optimized: Plan | None = None, sql: str = "") -> Result:
+    def run(self, plan: Plan, sql: str = "") -> Result:
         """Start a plan under the settings of now; it reads nothing before its first batch is taken.
 
         Args:
             plan: what to run.
-            optimized: the plan after all rules, where that is known already.
             sql: what it came from, for reports of faults.
 
         Raises:
@@ -230,19 +229,19 @@ class Session:
         """
         self.require_open()
         with foreign_errors(sql), within_depth(), self.statement_running():
-            return self._run(plan, optimized, sql)
+            return self._run(plan, sql)
 
-    def _run(self, plan: Plan, optimized: Plan | None, sql: str) -> Result:
+    def _run(self, plan: Plan, sql: str) -> Result:
         settings = self._settings
         device, notes = open_device(settings.device, settings.gpu_memory_limit)
 
         def run_on_device(chosen: Device[Any], notes: Sequence[str]) -> Result:
-            return Result(plan, chosen, settings, notes, spill_folder=self.path, optimized=optimized, sql=sql)
+            return Result(plan, chosen, settings, notes, spill_folder=self.path, sql=sql)
 
         try:
             result = run_on_device(device, notes)
         except UnsupportedError as refusal:
-            if not settings.allow_cpu or device.name == _CPU:
+            if not settings.allow_cpu or device.capabilities.on_host:
                 raise
             why = [reason.message.partition("; SET ")[0] for reason in refusal.reasons]
             other, _ = open_device(_CPU)

@@ -13,12 +13,13 @@ from typing import Final
 import pyarrow as pa
 
 from bamquery.catalog.statement_catalog import StatementCatalog
-from bamquery.engine.constant_folding import depends_on_time, fold_constants, moments_read
+from bamquery.catalog.views import inline_views
+from bamquery.engine.constant_folding import depends_on_time, moments_read
 from bamquery.engine.sources.scan_sources import StoredTable
 from bamquery.plan.bound_statements import Query, Statement
 from bamquery.plan.nodes import Plan, Scan, Source
-from bamquery.plan.optimizer import optimize
 from bamquery.plan.rewriting import nodes_of, transform_plan
+from bamquery.session.optimized_plans import keep_optimized, optimized_plan
 from bamquery.sql_frontend.parameters import Parameters
 from bamquery.sql_frontend.statement_binder import bind
 from bamquery.statement_context.deep_recursion import with_deep_recursion
@@ -99,7 +100,8 @@ class StatementCache:
         if any(id(source) not in places for source in _sources(plan)):  # with numbers of rows, say
             return
         known = _Known(
-            _replace_sources(plan, lambda source: places.get(id(source), source)),
+            # Inlined already, so that whoever runs it has the very plan that an optimised one is kept with.
+            _replace_sources(inline_views(plan), lambda source: places.get(id(source), source)),
             {key: _version(table) for key, table in tables.items()},
             not depends_on_time(plan),
         )
@@ -125,14 +127,14 @@ class StatementCache:
             return tables[source.key] if isinstance(source, _Place) else source
 
         plan = _replace_sources(known.plan, table_of)
-        if not known.fixed:
-            return Query(plan)
-        if known.optimized is not None:
-            return Query(plan, _replace_sources(known.optimized, table_of))
-        optimized = optimize(fold_constants(plan))
-        places = {id(table): _place(key, table) for key, table in tables.items()}
-        known.optimized = _replace_sources(optimized, lambda source: places.get(id(source), source))
-        return Query(plan, optimized)
+        if known.fixed:
+            if known.optimized is None:
+                places = {id(table): _place(key, table) for key, table in tables.items()}
+                known.optimized = _replace_sources(
+                    optimized_plan(plan), lambda source: places.get(id(source), source)
+                )
+            keep_optimized(plan, _replace_sources(known.optimized, table_of))
+        return Query(plan)
 
 
 def _replace_sources(plan: Plan, change: Callable[[Source], Source]) -> Plan:

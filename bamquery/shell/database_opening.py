@@ -117,4 +117,5 @@ def _device_line(connection: Connection) -> str:
     settings = connection.settings
     device, _ = open_device(settings.device, settings.gpu_memory_limit)
     threads = settings.effective_threads
-    return f"{device.name}, {threads} thread{'s' * (threads != 1)}" if device.name == "cpu" else device.name
+    on_threads = f", {threads} thread{'s' * (threads != 1)}" if device.capabilities.on_host else ""
+    return device.name + on_threads

@@ -128,7 +128,7 @@ def _bind_create(tree: exp.Create, sql: str, catalog: Catalog) -> CreateTable | 
     if tree.args["kind"] == "VIEW":
         return bind_create_view(tree, sql, catalog)
     if tree.args.get("expression") is None:
-        return bind_create_table(tree, sql)
+        return bind_create_table(tree, sql, catalog)
     plan = with_column_types(bind_query(tree.expression, sql, catalog))
     names = [field.name for field in plan.fields]
     target = tree.this

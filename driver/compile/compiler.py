@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from bamquery.driver.compile.kernel_cache import KernelCache
 from bamquery.driver.compile.toolchain import (
@@ -124,39 +124,49 @@ def _walk(path: Path, folders: Sequence[Path], seen: set[Path]) -> Iterator[Path
                 break
 
 
-def _key(path: Path, options: CompileOptions) -> str:
+def _key(path: Path, options: CompileOptions) -> bytes:
+    """cuda.core's key, which has the source and all options; of what is included, it has to be told the text.
+
+    Folders and, but for line numbers, the source's own do not count: what they hold does.
+    """
     try:
-        texts = [(file.name, file.read_bytes()) for file in included_files(path)]
+        source, *headers = [(file.name, file.read_bytes()) for file in included_files(path)]
     except OSError as error:
         raise KernelError(f"cannot be read: {error.strerror}", error.filename or path) from error
-    place = str(path) if options.line_info else ""  # which machine code then names
-    about = repr((options, nvrtc_version(), cccl_version(), place, [(n, len(text)) for n, text in texts]))
-    digest = hashlib.sha256(about.encode())
-    for _, text in texts:
-        digest.update(text)
-    return f"{path.stem}-{options.architecture}-{digest.hexdigest()[:40]}"
+    about = repr((nvrtc_version(), cccl_version(), [(name, len(text)) for name, text in headers]))
+    included = hashlib.sha256(about.encode())
+    for _, text in headers:
+        included.update(text)
+    key: bytes = cuda_module("cuda.core.utils").make_program_cache_key(
+        code=source[1].decode("latin-1"),  # whatever the bytes
+        code_type="c++",
+        options=_program_options(options, str(path) if options.line_info else path.name),
+        target_type=options.target,
+        extra_digest=included.digest(),
+    )
+    return key
+
+
+def _program_options(options: CompileOptions, name: str, folders: Sequence[Path] = ()) -> Any:
+    linked_later = options.target == "ltoir"
+    return cuda_module("cuda.core").ProgramOptions(
+        name=name,
+        arch=options.architecture,
+        std="c++20",
+        include_path=[str(folder) for folder in folders],
+        define_macro=list(options.defines) or None,
+        lineinfo=options.line_info or None,
+        relocatable_device_code=linked_later or None,
+        link_time_optimization=linked_later or None,
+    )
 
 
 def _compile(path: Path, options: CompileOptions) -> CompiledKernel:
     core = cuda_module("cuda.core")
-    linked_later = options.target == "ltoir"
     log = io.StringIO()
     try:
-        program = core.Program(
-            path.read_text(),
-            "c++",
-            core.ProgramOptions(
-                name=str(path),
-                arch=options.architecture,
-                std="c++20",
-                include_path=[str(folder) for folder in include_folders()],
-                define_macro=list(options.defines) or None,
-                lineinfo=options.line_info or None,
-                relocatable_device_code=linked_later or None,
-                link_time_optimization=linked_later or None,
-            ),
-        )
-        code = program.compile(options.target, logs=log).code
+        program = _program_options(options, str(path), include_folders())
+        code = core.Program(path.read_text(), "c++", program).compile(options.target, logs=log).code
     except Exception as error:  # cuda-core's own class for it is private
         raise _error(path, options, str(error)) from None  # which says it all, log included
     return CompiledKernel(bytes(code), log.getvalue().strip("\0\n"), cached=False)
@@ -185,8 +195,8 @@ def _user_cache() -> KernelCache:
     return KernelCache()
 
 
-_locks: dict[str, threading.Lock] = {}
+_locks: dict[bytes, threading.Lock] = {}
 
 
-def _lock(key: str) -> threading.Lock:
+def _lock(key: bytes) -> threading.Lock:
     return _locks.setdefault(key, threading.Lock())  # setdefault is atomic

@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu import refusals
+from bamquery.engine.capabilities import Capabilities
 from bamquery.engine.cpu.frames import (
     as_type,
     batch_bytes,
@@ -30,40 +30,30 @@ from bamquery.engine.execution.string_limits import LargeStringError
 
 if TYPE_CHECKING:
     from bamquery.engine.cpu.aggregates.aggregation import CpuAggregation
-    from bamquery.engine.cpu.column_reader import CpuColumnReader
     from bamquery.engine.cpu.keys.join_table import CpuJoinTable
     from bamquery.engine.device import RestOfPartition
     from bamquery.plan.expressions import AggregateCall, Expression
     from bamquery.plan.nodes import Field, SortKey, Window
-    from bamquery.plan.windows import WindowCall
-    from bamquery.storage.fragments.reader import FragmentReader
+
+
+CPU: Final = Capabilities("cpu", on_host=True, numbers_rows=True)
+"""It can do all that plans may hold."""
 
 
 class CpuDevice:
     """See `bamquery.engine.device.Device`; it has no state."""
 
     name: Final = "cpu"
+    capabilities: Final = CPU
     task_size: Final = 1
-
-    def expression_refusals(self, expression: Expression) -> list[str]:
-        """Why it cannot compute the expression."""
-        return refusals.expression_refusals(expression)
-
-    def aggregate_refusals(self, call: AggregateCall) -> list[str]:
-        """Why it cannot compute the aggregate."""
-        return refusals.aggregate_refusals(call)
-
-    def window_refusals(self, call: WindowCall) -> list[str]:
-        """Why it cannot compute the call over a window."""
-        return refusals.window_refusals(call)
-
-    def type_refusals(self, kind: pa.DataType) -> list[str]:
-        """Why it cannot hold columns of the type."""
-        return refusals.type_refusals(kind)
 
     def from_arrow(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch itself."""
         return batch
+
+    def from_columns(self, columns: Sequence[pa.Array[Any]]) -> pa.RecordBatch:
+        """The columns themselves."""
+        return make_batch(columns, len(columns[0]))
 
     def to_arrow(self, frame: pa.RecordBatch, fields: Sequence[Field]) -> pa.RecordBatch:
         """The batch with the fields' names, and dictionaries numbered as the fields want them."""
@@ -219,9 +209,3 @@ class CpuDevice:
         stop = frame.num_rows if count is None else first + count
         for columns in window_portions(window, frame, rest, first, stop):
             yield make_batch(columns, len(columns[0]))
-
-    def column_reader(self, reader: FragmentReader) -> CpuColumnReader:
-        """The fragment's columns as batches."""
-        from bamquery.engine.cpu.column_reader import CpuColumnReader
-
-        return CpuColumnReader(reader)

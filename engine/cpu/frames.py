@@ -43,8 +43,7 @@ def make_batch(columns: Sequence[Column], rows: int) -> pa.RecordBatch:
     """A batch whose columns are named by their position."""
     if columns:
         return pa.RecordBatch.from_arrays(list(columns), names=[str(i) for i in range(len(columns))])
-    empty: Any = pa.Array.from_buffers(pa.struct([]), rows, [None])
-    return pa.RecordBatch.from_struct_array(empty)
+    return pa.RecordBatch.from_struct_array(pa.nulls(rows, pa.struct([])))
 
 
 def batch_bytes(batch: pa.RecordBatch) -> int:

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from pylibcudf.types import TypeId
 
 from bamquery.data_types.type_groups import value_type
-from bamquery.engine.cuda import refusals
 from bamquery.engine.cuda.aggregates.aggregation import CudaAggregation
-from bamquery.engine.cuda.column_reader import CudaColumnReader
+from bamquery.engine.cuda.capabilities import CUDA
 from bamquery.engine.cuda.device_memory import memory_errors
 from bamquery.engine.cuda.expressions.evaluation import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame, column_bytes, make_frame
@@ -34,12 +33,10 @@ from bamquery.engine.device import RestOfPartition
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import AggregateCall, Expression
 from bamquery.plan.nodes import Field, SortKey, Window
-from bamquery.plan.windows import WindowCall
 from bamquery.statement_context.cancellation import check_cancelled
 
 if TYPE_CHECKING:
     from bamquery.engine.operators.scan.device_scan import ScanWork
-    from bamquery.storage.fragments.reader import FragmentReader
 
 Answer = TypeVar("Answer")
 
@@ -65,6 +62,8 @@ class CudaDevice:
         kernels: libcudf's functions there.
     """
 
+    capabilities: Final = CUDA
+
     def __init__(self, session: CudaSession) -> None:
         self.session: Final = session
         self.kernels: Final = Kernels(session)
@@ -79,22 +78,6 @@ class CudaDevice:
         """A chunk of a million rows costs little more than one of a thousand."""
         return 16
 
-    def expression_refusals(self, expression: Expression) -> list[str]:
-        """Why it cannot compute the expression."""
-        return refusals.expression_refusals(expression)
-
-    def aggregate_refusals(self, call: AggregateCall) -> list[str]:
-        """Why it cannot compute the aggregate."""
-        return refusals.aggregate_refusals(call)
-
-    def window_refusals(self, call: WindowCall) -> list[str]:
-        """Why it cannot compute the call over a window."""
-        return refusals.window_refusals(call)
-
-    def type_refusals(self, kind: pa.DataType) -> list[str]:
-        """Why it cannot hold columns of the type."""
-        return refusals.type_refusals(kind)
-
     def scan(self, work: ScanWork[CudaFrame]) -> Generator[CudaFrame, None, None]:
         """Read a stored table's chunks itself: see `bamquery.engine.operators.scan.device_scan`."""
         return scan_on_gpu(self.session, self, work)
@@ -102,6 +85,13 @@ class CudaDevice:
     def from_arrow(self, batch: pa.RecordBatch) -> CudaFrame:
         """The batch's columns, copied."""
         return self._run_on_gpu("a table in memory", lambda: transfer.from_arrow(self.session, batch))
+
+    def from_columns(self, columns: Sequence[pa.Array[Any]]) -> CudaFrame:
+        """The columns, copied."""
+        size = sum(column.nbytes for column in columns)
+        return self._run_on_gpu(
+            "a scan's columns", lambda: transfer.from_columns(self.session, columns, len(columns[0])), size
+        )
 
     def to_arrow(self, frame: CudaFrame, fields: Sequence[Field]) -> pa.RecordBatch:
         """The frame's columns, copied, with the fields' names and types."""
@@ -269,13 +259,9 @@ class CudaDevice:
             check_cancelled()
             yield self._run_on_gpu("a window", partial(portion, start, end))
 
-    def column_reader(self, reader: FragmentReader) -> CudaColumnReader:
-        """The fragment's columns, read by the host and copied."""
-        return CudaColumnReader(self.session, reader)
-
-    def _run_on_gpu(self, what: str, compute: Callable[[], Answer]) -> Answer:
+    def _run_on_gpu(self, what: str, compute: Callable[[], Answer], nbytes: int | None = None) -> Answer:
         self.session.enter()
-        with memory_errors(what, self.session.limit):
+        with memory_errors(what, self.session.limit, nbytes):
             return compute()
 
     def _mask(self, predicate: Expression, frame: CudaFrame) -> plc.Column:

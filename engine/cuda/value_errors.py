@@ -12,11 +12,11 @@ import pyarrow as pa
 import pylibcudf as plc
 
 from bamquery.data_types.names import type_name
-from bamquery.engine.cpu.casts.cast import cast
-from bamquery.engine.cpu.expressions import function_registry as functions
 from bamquery.engine.cuda.kernels import Kernels, Operand
 from bamquery.engine.cuda.transfer.arrow_layout import from_libcudf_layout
+from bamquery.engine.host_evaluation import evaluate
 from bamquery.errors import ExecutionError
+from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
 
 
 def fail_call(
@@ -27,8 +27,7 @@ def fail_call(
     Raises:
         ExecutionError: always.
     """
-    given: list[Any] = [_first(kernels, argument, failed) for argument in arguments]
-    _ask(lambda: functions.FUNCTIONS[name](given, kind))
+    _ask(kernels, lambda given: Call(name, given, kind), arguments, failed)
     raise ExecutionError(f"{name}: a result does not fit {type_name(kind)}")
 
 
@@ -38,21 +37,32 @@ def fail_cast(kernels: Kernels, argument: Operand, kind: pa.DataType, failed: pl
     Raises:
         ExecutionError: always.
     """
-    given = _first(kernels, argument, failed)
-    _ask(lambda: cast(given, kind, try_=False))
+    _ask(kernels, lambda given: Cast(given[0], kind), [argument], failed)
     raise ExecutionError(f"a value of {type_name(argument.kind)} cannot be cast to {type_name(kind)}")
 
 
-def _ask(compute: Callable[[], object]) -> None:
+def _ask(
+    kernels: Kernels,
+    compute: Callable[[tuple[Expression, ...]], Expression],
+    arguments: Sequence[Operand],
+    failed: plc.Column,
+) -> None:
+    given: list[Expression] = []
+    columns: list[pa.Array[Any]] = []
+    for argument in arguments:
+        if isinstance(argument.datum, plc.Column):
+            given.append(ColumnRef(len(columns), "", argument.kind))
+            columns.append(_first(kernels, argument.datum, argument.kind, failed))
+        else:
+            given.append(Literal(argument.datum))
+    row = pa.RecordBatch.from_arrays(columns, names=[str(column) for column in range(len(columns))])
     try:
-        compute()
+        evaluate(compute(tuple(given)), row)
     except pa.ArrowInvalid as error:
         raise ExecutionError(str(error)) from None
 
 
-def _first(kernels: Kernels, argument: Operand, failed: plc.Column) -> Any:
-    if not isinstance(argument.datum, plc.Column):
-        return argument.datum
-    column = kernels.slice_column(kernels.keep([argument.datum], failed)[0], 0, 1)
+def _first(kernels: Kernels, column: plc.Column, kind: pa.DataType, failed: plc.Column) -> pa.Array[Any]:
+    first = kernels.slice_column(kernels.keep([column], failed)[0], 0, 1)
     kernels.session.synchronize()
-    return from_libcudf_layout(column.to_arrow(stream=kernels.stream), argument.kind)
+    return from_libcudf_layout(first.to_arrow(stream=kernels.stream), kind)

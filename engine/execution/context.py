@@ -56,7 +56,7 @@ class ExecutionContext(Generic[Frame]):
     _error: CancelledError = field(init=False, default=CancelledError("the query was cancelled"))
 
     def __post_init__(self) -> None:
-        if self.device.name == "cpu":
+        if self.device.capabilities.on_host:
             keep_freed_memory()
         self.memory = MemoryBudget(self.settings.effective_memory_limit)
         threads = self.settings.effective_threads
@@ -67,7 +67,7 @@ class ExecutionContext(Generic[Frame]):
     @property
     def threads(self) -> int:
         """Threads that compute, with the one that wants rows: on a GPU one, as all follows on one stream."""
-        if self.alone or self.device.name != "cpu":
+        if self.alone or not self.device.capabilities.on_host:
             return 1
         return self.settings.effective_threads
 

@@ -21,6 +21,12 @@ FRACTIONS: Final[Mapping[str, int]] = MappingProxyType(
 )
 """How many of the unit a second has; they are counted from the minute."""
 
+OF_MICROSECONDS: Final = frozenset({"microsecond", "millisecond"})
+"""Units of dates that date_diff() counts by way of microseconds, of which a date may have too many."""
+
+MOST_WHOLE_DAYS: Final = (2**63 - 1) // (DAY_SECONDS * 10**6)
+"""Days from 1970 whose microseconds fit 64 bits."""
+
 
 def units_per_day(kind: pa.DataType) -> int:
     """Stored units in a day: 1 for dates, 86,400 times the unit's for times and timestamps."""

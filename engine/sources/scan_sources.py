@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final, Generic
+from typing import TYPE_CHECKING, Generic
 
 import pyarrow as pa
 
 from bamquery.engine.device import Frame
 from bamquery.plan import nodes
 from bamquery.plan.expressions import Expression, referenced_columns
+from bamquery.plan.nodes import ROW_NUMBER
 from bamquery.plan.rewriting import children, fact_of_node
 from bamquery.plan.working_table import WorkingTable
 
 if TYPE_CHECKING:
     from bamquery.engine.operators.scan.evolved_scan import SchemaVersionFragments
     from bamquery.engine.sources.table_statistics import TableStatistics
-    from bamquery.plan.nodes import Plan, Scan, Source
+    from bamquery.plan.nodes import Plan, Scan
     from bamquery.storage.ingest.sources.source import IngestSource
     from bamquery.storage.tables.snapshot import Snapshot
-
-
-ROW_NUMBER: Final = "rowid"
-"""What the column of rows' numbers is called."""
 
 
 class StoredTable:
@@ -142,12 +139,10 @@ class FileSource:
         """All files' rows, where that is known before they are read."""
         return self.source.total_rows
 
-
-def made_columns(source: Source) -> tuple[int, int]:
-    """How many columns of files come from paths and places: those shown, and the last ones, hidden."""
-    if not isinstance(source, FileSource):
-        return 0, 0
-    return len(source.source.virtual_columns), len(source.source.hidden_columns)
+    @property
+    def virtual_columns(self) -> tuple[int, int]:
+        """How many columns come from paths and places: those shown, and the last ones, hidden."""
+        return len(self.source.virtual_columns), len(self.source.hidden_columns)
 
 
 def reads_row_number(scan: Scan) -> bool:

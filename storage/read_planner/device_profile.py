@@ -22,8 +22,7 @@ from bamquery.driver.cache_folder import cache_folder
 from bamquery.errors import StorageError
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.readers.block_reader import BlockReader, ReadCounters
-from bamquery.storage.readers.mapped_reader import MappedReader
-from bamquery.storage.readers.queue_reader import QueueReader
+from bamquery.storage.readers.opening import open_blocks
 
 Clock: TypeAlias = Callable[[], float]
 """Seconds that only grow."""
@@ -163,7 +162,7 @@ def _measure(path: Path, kind: str, clock: Clock) -> DeviceProfile | None:
         size = path.stat().st_size
         if size < _PIECE_BYTES:
             return None
-        reader = QueueReader(path, size) if kind == "direct" else MappedReader(path, size)
+        reader = open_blocks(path, size, direct=kind == "direct")
     except (OSError, StorageError):
         return None  # whoever reads the file next says what is wrong with it
     try:

@@ -66,7 +66,7 @@ def _operator(partition: tuple[ColumnRef, ...], child: Any) -> Window[Any]:
 
 
 def _refused(device: Device[Any]) -> bool:
-    return any(device.window_refusals(call) for call, _ in CALLS)
+    return any(device.capabilities.window_refusals(call) for call, _ in CALLS)
 
 
 @pytest.mark.parametrize("least", [1, 40, 1000, 100_000])

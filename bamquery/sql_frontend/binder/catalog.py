@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from bamquery.storage.ingest.sources.options import NO_OPTIONS, FileOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from bamquery.plan.expressions import Expression
     from bamquery.plan.nodes import Source
     from bamquery.storage.fragments.schema_evolution import ColumnRule
+
+FoldConstants: TypeAlias = "Callable[[Expression], Expression]"
+"""See `Catalog.fold_constants`."""
 
 
 class Catalog(Protocol):
     """Names to sources. Nothing of a table but its schema is looked at while a statement is bound."""
+
+    def fold_constants(self, expression: Expression) -> Expression:
+        """The expression with a literal for every constant part that can be computed; others stay."""
+        ...
 
     def table(self, name: str) -> Source:
         """The table of that name, compared without regard to case; `CatalogError` if there is none."""
@@ -23,6 +31,10 @@ class Catalog(Protocol):
 
     def table_names(self) -> Sequence[str]:
         """All tables and views, as they were written."""
+        ...
+
+    def with_row_numbers(self, source: Source) -> Source | None:
+        """A table with one column more, the last, `ROW_NUMBER`; None where it is no stored table."""
         ...
 
     def rules(self, name: str) -> Sequence[ColumnRule]:
@@ -47,6 +59,10 @@ class Catalog(Protocol):
             file_format: ``parquet``, ``csv``, ``json`` or ``arrow`` where the statement says so, else None.
             options: what else the statement says of them.
         """
+        ...
+
+    def virtual_columns(self, source: Source) -> tuple[int, int]:
+        """How many columns of files come from paths and places: those shown, and the last ones, hidden."""
         ...
 
     @property

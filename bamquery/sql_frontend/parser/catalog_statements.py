@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from bamquery.sql_frontend.parser.statement_parser import foreign, parse_setting, table_name
 from bamquery.sql_frontend.syntax import ast_nodes as syntax
+
+if TYPE_CHECKING:
+    from bamquery.sql_frontend.parser.strict_parser import StrictParser
 
 _SHOWN: Final = ("DATABASES", "FUNCTIONS", "SCHEMAS", "SETTINGS", "VIEWS")
 _PRAGMAS: Final = {
@@ -20,7 +23,7 @@ _PRAGMAS: Final = {
 }
 
 
-def parse_show(parser: Any) -> exp.Expr:
+def parse_show(parser: StrictParser) -> exp.Expr:
     """SHOW: TABLES and the like, how something was made, a setting, or what DESCRIBE shows."""
     token = parser._prev
     if not parser._curr or parser._curr.token_type == TokenType.SEMICOLON:
@@ -51,7 +54,7 @@ def parse_show(parser: Any) -> exp.Expr:
     return syntax.ShowNamed(this=table_name(parser))
 
 
-def parse_pragma(parser: Any) -> exp.Expr:
+def parse_pragma(parser: StrictParser) -> exp.Expr:
     """PRAGMA: a setting, or something of the catalogue."""
     token = parser._prev
     if parser._next and parser._next.token_type == TokenType.EQ:
@@ -74,12 +77,12 @@ def parse_pragma(parser: Any) -> exp.Expr:
     return foreign(parser, f"PRAGMA {parser._curr.text}" if parser._curr else "PRAGMA", token)
 
 
-def parse_use(parser: Any) -> exp.Expr:
+def parse_use(parser: StrictParser) -> exp.Expr:
     """USE: the schema, the database, or both."""
     return syntax.SchemaStatement(this=_schema(parser), verb="USE")
 
 
-def parse_schema_statement(parser: Any, verb: str) -> exp.Expr:
+def parse_schema_statement(parser: StrictParser, verb: str) -> exp.Expr:
     """CREATE or DROP, after SCHEMA."""
     exists = bool(parser._match_text_seq("IF", *(["NOT"] if verb == "CREATE" else []), "EXISTS"))
     statement = syntax.SchemaStatement(this=_schema(parser), verb=verb, exists=exists)
@@ -88,14 +91,14 @@ def parse_schema_statement(parser: Any, verb: str) -> exp.Expr:
     return statement
 
 
-def _schema(parser: Any) -> syntax.SchemaName:
+def _schema(parser: StrictParser) -> syntax.SchemaName:
     name, catalog = parser._parse_name(), None
     if parser._match(TokenType.DOT):
         name, catalog = parser._parse_name(), name
     return syntax.SchemaName(this=name, catalog=catalog)
 
 
-def _word(parser: Any, *words: str) -> bool:
+def _word(parser: StrictParser, *words: str) -> bool:
     """Whether one of the words comes next, and is no name in quotes; it is passed then."""
     token = parser._curr
     found = bool(token) and token.token_type not in (TokenType.IDENTIFIER, TokenType.STRING)

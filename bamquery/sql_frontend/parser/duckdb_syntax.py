@@ -12,7 +12,7 @@ from bamquery.sql_frontend.parser.positioned_parser import PositionedParser
 from bamquery.sql_frontend.syntax import ast_nodes as syntax
 
 
-def _matches_any_case(parser: Any, this: exp.Expr | None) -> exp.Expr:
+def _matches_any_case(parser: ForeignSyntaxParser, this: exp.Expr | None) -> exp.Expr:
     """`text ~* pattern`, after the operator."""
     pattern, options = parser._parse_bitwise(), exp.Literal.string("i")
     return exp.Anonymous(this="regexp_matches", expressions=[this, pattern, options])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 from sqlglot.parsers.duckdb import DuckDBParser
@@ -12,13 +12,16 @@ from sqlglot.tokenizer_core import TokenType
 
 from bamquery.sql_frontend.parser.reserved_words import PARTS
 
+if TYPE_CHECKING:
+    from bamquery.sql_frontend.parser.strict_parser import StrictParser
+
 _FROM_SQLGLOT = ("CAST", "TRY_CAST", "SUBSTRING", "TRIM", "OVERLAY")
 
 
 def _require_closing(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """The function parser, with a closing parenthesis that sqlglot takes as optional."""
 
-    def parse_closed(parser: Any) -> Any:
+    def parse_closed(parser: StrictParser) -> Any:
         node = parse(parser)
         if not parser._match(TokenType.R_PAREN, advance=False):
             parser.raise_error("Expecting )")
@@ -27,7 +30,7 @@ def _require_closing(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return parse_closed
 
 
-def _position(parser: Any) -> Any:
+def _position(parser: StrictParser) -> Any:
     """What follows `position(`: a IN b, but for the name in quotes, which is a function like any other."""
     if parser._tokens[parser._index - 2].token_type == TokenType.IDENTIFIER:
         arguments = parser._parse_csv(parser._parse_disjunction)
@@ -38,7 +41,7 @@ def _position(parser: Any) -> Any:
     return parser.expression(exp.StrPosition(this=parser._parse_bitwise(), substr=part))
 
 
-def _extract(parser: Any) -> Any:
+def _extract(parser: StrictParser) -> Any:
     """What follows `extract(`: a part's name, FROM and what it is a part of."""
     token = parser._curr
     named = parser._parse_string() or parser._parse_id_var()
@@ -50,7 +53,7 @@ def _extract(parser: Any) -> Any:
     return parser.expression(exp.Extract(this=part, expression=parser._parse_bitwise()))
 
 
-def _date(parser: Any) -> Any:
+def _date(parser: StrictParser) -> Any:
     """What follows `date(`: DuckDB's other way to write a cast."""
     value = parser._parse_disjunction()
     return parser.expression(exp.Cast(this=value, to=exp.DataType(this=exp.DType.DATE)))

@@ -28,7 +28,7 @@ class PlacedError(ParseError):
 def _place_clause(parse: Callable[[Any], tuple[str, Any]]) -> Callable[[Any], tuple[str, Any]]:
     """The clause parser, its result placed at the clause's keyword."""
 
-    def parse_and_place(parser: Any) -> tuple[str, Any]:
+    def parse_and_place(parser: PositionedParser) -> tuple[str, Any]:
         token = parser._curr
         key, clause = parse(parser)
         for node in clause if isinstance(clause, list) else [clause]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from bamquery.sql_frontend.syntax import ast_nodes as syntax
 from bamquery.text.identifiers import suggestion
 
+if TYPE_CHECKING:
+    from bamquery.sql_frontend.parser.strict_parser import StrictParser
 
-def check_source(parser: Any, statement: exp.Expr | None) -> None:
+
+def check_source(parser: StrictParser, statement: exp.Expr | None) -> None:
     """Hold CREATE TABLE to AS, INSERT to INTO, both to a query: to sqlglot they are optional."""
     if not isinstance(statement, exp.Create | exp.Insert):  # and so once for all the queries of a statement
         return
@@ -35,7 +38,7 @@ def check_source(parser: Any, statement: exp.Expr | None) -> None:
             parser.raise_error("Expecting VALUES or a query")
 
 
-def _move_with(parser: Any, insert: exp.Insert) -> None:
+def _move_with(parser: StrictParser, insert: exp.Insert) -> None:
     """WITH before INSERT belongs to its query; where that has its own, what is within it comes first."""
     query, outer = insert.expression, insert.args["with_"]
     if not isinstance(query, exp.Query | exp.Values):
@@ -47,7 +50,7 @@ def _move_with(parser: Any, insert: exp.Insert) -> None:
     query.set("with_", outer)
 
 
-def other_object(parser: Any) -> exp.Expr | None:
+def other_object(parser: StrictParser) -> exp.Expr | None:
     """CREATE or DROP of what is no table or view, after its first word; None: of a table or view."""
     verb, index = parser._prev.text.upper(), parser._index
     words = []
@@ -77,7 +80,7 @@ _OBJECTS = (
 """What DuckDB and others make beside tables and views."""
 
 
-def _keep_text(parser: Any, view: exp.Create) -> None:
+def _keep_text(parser: StrictParser, view: exp.Create) -> None:
     """Note the text of a view's query: it is what the database keeps of it."""
     tokens = parser._tokens[: parser._index]
     start = next((i for i, token in enumerate(tokens) if token.token_type == TokenType.ALIAS), len(tokens))
@@ -86,7 +89,7 @@ def _keep_text(parser: Any, view: exp.Create) -> None:
     view.meta["query"] = parser.sql[tokens[start + 1].start : tokens[-1].end + 1]
 
 
-def parse_alter(parser: Any) -> exp.Expr:
+def parse_alter(parser: StrictParser) -> exp.Expr:
     """ALTER TABLE or VIEW, after its first word."""
     kind = "VIEW" if parser._match_text_seq("VIEW") else "TABLE"
     if kind == "TABLE" and not parser._match(TokenType.TABLE):
@@ -99,7 +102,7 @@ def parse_alter(parser: Any) -> exp.Expr:
     return syntax.AlterTable(this=table, kind=kind, exists=exists, action=action)
 
 
-def _action(parser: Any) -> exp.Expr:
+def _action(parser: StrictParser) -> exp.Expr:
     token = parser._curr
     if parser._match_text_seq("ADD"):
         return _add(parser, token)
@@ -112,7 +115,7 @@ def _action(parser: Any) -> exp.Expr:
     return foreign(parser, f"ALTER TABLE {token.text.upper()}", token)
 
 
-def _add(parser: Any, token: Any) -> exp.Expr:
+def _add(parser: StrictParser, token: Token | None) -> exp.Expr:
     if parser._match_texts(("CONSTRAINT", "PRIMARY KEY", "UNIQUE", "CHECK", "FOREIGN KEY")):
         return foreign(parser, "ALTER TABLE ADD CONSTRAINT", token)
     parser._match_text_seq("COLUMN")
@@ -123,7 +126,7 @@ def _add(parser: Any, token: Any) -> exp.Expr:
     return syntax.AddColumn(this=column, exists=exists)
 
 
-def _drop(parser: Any, token: Any) -> exp.Expr:
+def _drop(parser: StrictParser, token: Token | None) -> exp.Expr:
     if parser._match_text_seq("CONSTRAINT"):
         return foreign(parser, "ALTER TABLE DROP CONSTRAINT", token)
     parser._match_text_seq("COLUMN")
@@ -135,7 +138,7 @@ def _drop(parser: Any, token: Any) -> exp.Expr:
     return syntax.DropColumn(this=name, exists=exists, cascade=cascade)
 
 
-def _rename(parser: Any) -> exp.Expr:
+def _rename(parser: StrictParser) -> exp.Expr:
     if parser._match_text_seq("TO"):
         return syntax.RenameTable(this=parser._parse_name())
     parser._match_text_seq("COLUMN")
@@ -145,13 +148,13 @@ def _rename(parser: Any) -> exp.Expr:
     return syntax.RenameColumn(this=name, expression=parser._parse_name())
 
 
-def parse_copy(parser: Any) -> exp.Expr:
+def parse_copy(parser: StrictParser) -> exp.Expr:
     """COPY, after its first word."""
     columns = None
     if parser._match_text_seq("FROM", "DATABASE"):
         return foreign(parser, "COPY FROM DATABASE")
     if parser._match(TokenType.L_PAREN):
-        source: exp.Expr = parser._parse_statement()
+        source: exp.Expr | None = parser._parse_statement()
         parser._match_r_paren()
     else:
         source = table_name(parser)
@@ -174,7 +177,7 @@ def parse_copy(parser: Any) -> exp.Expr:
     return node(this=source, columns=columns, path=path, options=options)
 
 
-def _options(parser: Any) -> list[exp.Expr]:
+def _options(parser: StrictParser) -> list[exp.Expr]:
     options: list[exp.Expr] = []
     while True:
         token = parser._curr
@@ -201,7 +204,7 @@ _WITH_VALUE = {
 """Options of COPY that have a value, as they are written without parentheses, and within."""
 
 
-def _plain_options(parser: Any) -> list[exp.Expr] | None:
+def _plain_options(parser: StrictParser) -> list[exp.Expr] | None:
     """PostgreSQL's older way to write options: a word each, and some with a value."""
     options: list[exp.Expr] = []
     ends = (TokenType.SEMICOLON, TokenType.R_PAREN)
@@ -227,7 +230,7 @@ def _plain_options(parser: Any) -> list[exp.Expr] | None:
     return options or None
 
 
-def parse_summarize(parser: Any) -> exp.Expr:
+def parse_summarize(parser: StrictParser) -> exp.Expr:
     """SUMMARIZE, after its first word."""
     word = parser._curr.text.upper() if parser._curr else ""
     parser._match(TokenType.TABLE)
@@ -235,7 +238,7 @@ def parse_summarize(parser: Any) -> exp.Expr:
     return syntax.Summarize(this=parser._parse_statement() if is_query else table_name(parser))
 
 
-def parse_reset(parser: Any) -> exp.Expr:
+def parse_reset(parser: StrictParser) -> exp.Expr:
     """RESET, after its first word."""
     if _variable(parser):
         return syntax.SetVariable(this=_variable_name(parser))
@@ -243,7 +246,7 @@ def parse_reset(parser: Any) -> exp.Expr:
     return syntax.Reset(this=parser._parse_name())
 
 
-def parse_setting(parser: Any) -> exp.Expr:
+def parse_setting(parser: StrictParser) -> exp.Expr:
     """SET, after its first word."""
     if _variable(parser):
         return _set_variable(parser)
@@ -261,7 +264,7 @@ def parse_setting(parser: Any) -> exp.Expr:
     return syntax.SetSetting(this=name, expression=value)
 
 
-def _variable(parser: Any) -> bool:
+def _variable(parser: StrictParser) -> bool:
     """Whether VARIABLE comes, and a name: without one it is the name of a setting itself."""
     following = parser._next
     if not following or following.token_type == TokenType.EQ or following.text.upper() == "TO":
@@ -269,7 +272,7 @@ def _variable(parser: Any) -> bool:
     return bool(parser._match_text_seq("VARIABLE"))
 
 
-def _variable_name(parser: Any) -> exp.Identifier:
+def _variable_name(parser: StrictParser) -> exp.Identifier:
     token = parser._curr
     name: exp.Identifier = parser._parse_name()
     parser._check_name(token)
@@ -282,7 +285,7 @@ _WORDS = (exp.CurrentDate, exp.CurrentTimestamp, exp.Localtime, exp.Localtimesta
 """Functions without parentheses that sqlglot does not take for names."""
 
 
-def _set_variable(parser: Any) -> exp.Expr:
+def _set_variable(parser: StrictParser) -> exp.Expr:
     """SET VARIABLE, after these words."""
     name = _variable_name(parser)
     if parser._curr.text == "==" or not (parser._match(TokenType.EQ) or parser._match_text_seq("TO")):
@@ -305,14 +308,14 @@ def _set_variable(parser: Any) -> exp.Expr:
     return syntax.SetVariable(this=name, expression=query)
 
 
-def _scope(parser: Any) -> None:
+def _scope(parser: StrictParser) -> None:
     """GLOBAL or SESSION before a setting's name: a connection has but one of each."""
     following = parser._next
     if following and following.token_type != TokenType.EQ and following.text.upper() != "TO":
         parser._match_texts(("GLOBAL", "SESSION"))
 
 
-def parse_explain(parser: Any) -> exp.Expr:
+def parse_explain(parser: StrictParser) -> exp.Expr:
     """EXPLAIN, after its first word."""
     analyze = bool(parser._match_texts(("ANALYZE", "ANALYSE")))
     if _is_option_list(parser):
@@ -333,14 +336,14 @@ def parse_explain(parser: Any) -> exp.Expr:
     return syntax.Explain(this=this, analyze=analyze)
 
 
-def _is_option_list(parser: Any) -> bool:
+def _is_option_list(parser: StrictParser) -> bool:
     """Whether a parenthesis comes that is no query's."""
     if not parser._next or parser._curr.token_type != TokenType.L_PAREN:
         return False
     return parser._next.text.upper() in ("ANALYZE", "ANALYSE", "FORMAT")
 
 
-def parse_optimize(parser: Any) -> syntax.Optimize:
+def parse_optimize(parser: StrictParser) -> syntax.Optimize:
     """OPTIMIZE, after its first word."""
     parser._match(TokenType.TABLE)
     this = table_name(parser)
@@ -353,14 +356,14 @@ def parse_optimize(parser: Any) -> syntax.Optimize:
     return syntax.Optimize(this=this, columns=columns)
 
 
-def parse_vacuum(parser: Any) -> exp.Expr:
+def parse_vacuum(parser: StrictParser) -> exp.Expr:
     """VACUUM, after its first word."""
     if parser._curr and parser._curr.token_type != TokenType.SEMICOLON:
         return foreign(parser, "VACUUM of one table, or with ANALYZE", parser._curr)
     return syntax.Vacuum()
 
 
-def foreign(parser: Any, words: str, token: Any = None) -> syntax.Foreign:
+def foreign(parser: StrictParser, words: str, token: Token | None = None) -> syntax.Foreign:
     """A statement that is refused as a whole, whatever else it says."""
     node = syntax.Foreign(this=words)
     if token is not None:
@@ -370,7 +373,7 @@ def foreign(parser: Any, words: str, token: Any = None) -> syntax.Foreign:
     return node
 
 
-def table_name(parser: Any) -> exp.Table:
+def table_name(parser: StrictParser) -> exp.Table:
     """A table's name; what is before it, and refused, included."""
     parts = [parser._parse_name()]
     while parser._match(TokenType.DOT):

@@ -27,7 +27,7 @@ _ARRANGING = (TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET, TokenType.F
 _CLAUSE_ORDER = ("where", "group", "having", "windows", "qualify", "sample", "order", "limit", "offset")
 
 
-def _parse_not(parser: Any) -> Any:
+def _parse_not(parser: StrictParser) -> Any:
     """NOT; sqlglot reads `!` as the same."""
     if parser._prev.text == "!":
         parser.raise_error("", parser._prev)

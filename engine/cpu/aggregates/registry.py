@@ -106,11 +106,6 @@ _ONE_BY_ONE: Final[Mapping[str, Callable[[], Accumulator]]] = MappingProxyType(
 """Of floats in an order of their own: what is rounded on the way depends on it."""
 
 
-def is_known(function: str) -> bool:
-    """Whether this device has the aggregate function."""
-    return function in ACCUMULATORS or function in WITH_PARAMETER
-
-
 def accumulator_of(call: AggregateCall) -> Accumulator:
     """What computes a call; it takes the call's columns as `pack_struct` has them, sort keys last."""
     result = value_type(call.type)

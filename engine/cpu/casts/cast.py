@@ -12,21 +12,21 @@ from bamquery.data_types.names import type_name
 from bamquery.engine.cpu.casts import from_string as from_text
 from bamquery.engine.cpu.casts import numeric, temporal
 from bamquery.engine.cpu.casts import to_string as to_text
-from bamquery.engine.cpu.casts.families import family
 from bamquery.engine.cpu.casts.outcome import Conversion, Outcome
 from bamquery.engine.cpu.kernels import (
     Column,
     Kind,
     compute,
-    convert,
     first_true,
     format_constant,
     nulls,
     take_shared,
 )
+from bamquery.engine.formulas.dictionaries import with_index_type
+from bamquery.engine.formulas.type_families import family
 from bamquery.errors import ExecutionError
 
-_CONVERSIONS: Final[Mapping[tuple[str, str], Conversion]] = MappingProxyType(
+CONVERSIONS: Final[Mapping[tuple[str, str], Conversion]] = MappingProxyType(
     {
         ("boolean", "integer"): numeric.from_boolean,
         ("boolean", "float"): numeric.from_boolean,
@@ -70,17 +70,6 @@ _CONVERSIONS: Final[Mapping[tuple[str, str], Conversion]] = MappingProxyType(
 )
 
 
-def is_castable(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether there is a cast between two types."""
-    if pa.types.is_dictionary(source):
-        source = source.value_type
-    if pa.types.is_dictionary(target):
-        target = target.value_type
-    if source == target or pa.types.is_null(source):
-        return True
-    return (family(source), family(target)) in _CONVERSIONS
-
-
 def cast(column: Column, target: pa.DataType, *, try_: bool) -> Column:
     """The column in another type.
 
@@ -98,7 +87,7 @@ def cast(column: Column, target: pa.DataType, *, try_: bool) -> Column:
     source, wanted = family(column.type), family(target)
     assert source is not None
     assert wanted is not None
-    outcome: Outcome = _CONVERSIONS[source, wanted](column, target)
+    outcome: Outcome = CONVERSIONS[source, wanted](column, target)
     if outcome.failed is not None and not try_:
         value = column[first_true(outcome.failed)]
         raise ExecutionError(
@@ -126,11 +115,4 @@ def to_dictionary(column: Column, target: Kind) -> Column:
     """
     encoded = compute("dictionary_encode", column)
     assert isinstance(encoded, pa.DictionaryArray)
-    try:
-        indices = convert(encoded.indices, target.index_type)
-    except pa.ArrowInvalid:
-        raise ExecutionError(
-            f"{len(encoded.dictionary)} distinct values do not fit a dictionary with "
-            f"{target.index_type} indices; cast the column to {type_name(target.value_type)}"
-        ) from None
-    return pa.DictionaryArray.from_arrays(indices, encoded.dictionary, ordered=target.ordered)
+    return with_index_type(encoded, target)

@@ -24,15 +24,11 @@ from bamquery.engine.cpu.kernels import (
 )
 from bamquery.engine.cpu.strings.sizes import concatenated_size, with_room_check
 from bamquery.engine.cpu.value_kernels import with_constants
+from bamquery.engine.formulas.spaces import SPACES
 from bamquery.errors import ExecutionError
 
 LONGEST: Final = 1 << 32
 """No text has as many characters; Arrow multiplies places with more than that, and overflows."""
-
-SPACES: Final = (
-    "\u0020\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
-)
-"""Unicode's category Zs: what DuckDB's trim removes; tabs and newlines stay."""
 
 
 def _rows(arguments: Sequence[Datum]) -> int:

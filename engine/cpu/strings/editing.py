@@ -18,7 +18,7 @@ from bamquery.engine.cpu.kernels import (
     constant,
     convert,
 )
-from bamquery.engine.cpu.strings.basic import LONGEST, SPACES, check_place, substring
+from bamquery.engine.cpu.strings.basic import LONGEST, check_place, substring
 from bamquery.engine.cpu.strings.graphemes import reversed_text
 from bamquery.engine.cpu.strings.sizes import (
     concatenated_size,
@@ -30,6 +30,7 @@ from bamquery.engine.cpu.strings.sizes import (
     with_room_check,
 )
 from bamquery.engine.cpu.value_kernels import per_value, pieces, python_value, row_count, with_constants
+from bamquery.engine.formulas.spaces import SPACES
 from bamquery.statement_context.cancellation import check_cancelled
 
 _PARTS: Final = 1024

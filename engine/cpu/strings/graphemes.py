@@ -1,66 +1,63 @@
-"""Characters as readers see them: a base with its marks, joined emoji, flags (Unicode's annex 29)."""
+r"""Characters as readers see them: a base with its marks, joined emoji, flags (Unicode's annex 29).
+
+As in DuckDB, which has Unicode 15.1. regex's own `\X` is not the same: it joins consonants behind any
+character with a virama, in more scripts too; and its Unicode is later, where fewer symbols are pictographs.
+"""
 
 from __future__ import annotations
 
-import unicodedata
-from typing import Final
+import functools
+import importlib
+from typing import Any, Final
 
-from bamquery.engine.cpu.value_kernels import pieces
+from bamquery.statement_context.cancellation import check_cancelled
 
-_JOINER: Final = "\u200d"
-_FLAG_LETTERS: Final = range(0x1F1E6, 0x1F200)
-_SKIN_TONES: Final = range(0x1F3FB, 0x1F400)
-_TAGS: Final = range(0xE0020, 0xE0080)
-_LINKERS: Final = "\u094d\u09cd\u0acd\u0b4d\u0c4d\u0d4d"
-"""Viramas, which join consonants of Indian scripts."""
-_HANGUL: Final = (range(0x1100, 0x1160), range(0x1160, 0x11A8), range(0x11A8, 0x1200))
-"""Leading consonants, vowels, trailing consonants."""
+_EVERY: Final = 1 << 12
+"""Characters after which it is asked again whether the query goes on."""
+_PICTOGRAPH: Final = (
+    r"[\p{ExtPict}\u2388\u2605\u2607-\u2612\u2616-\u2685\u2690-\u2704\u270E-\u2711\u2765-\u2767"
+    r"\U0001F000-\U0001F0F5\U0001F10D-\U0001F10F\U0001F12F\U0001F16C-\U0001F16F\U0001F1AD\U0001F260-\U0001F265"
+    r"\U0001F322-\U0001F3F6\U0001F4FE\U0001F546-\U0001F5F9\U0001F6C6-\U0001F6F2\U0001F774-\U0001F776"
+    r"\U0001F77B-\U0001F77F\U0001F7D5-\U0001F7D9\U0001F8B0-\U0001F8B1\U0001FA00-\U0001FA53\U0001FA60-\U0001FA6D]"
+)
+"""Symbols that Unicode has, or had until 15.1, for parts of joined emoji."""
+_CONJOINING: Final = r"[\p{Devanagari}\p{Bengali}\p{Gujarati}\p{Oriya}\p{Telugu}\p{Malayalam}]"
+"""Scripts whose consonants a virama joins."""
+_CONSONANT: Final = rf"[\p{{InSC=Consonant}}&&{_CONJOINING}]"
+_VIRAMA: Final = rf"[\p{{InSC=Virama}}&&{_CONJOINING}]"
+_BETWEEN: Final = r"[[\p{GCB=Extend}&&\P{ccc=0}&&\P{InSC=Virama}]\u200D]"
+_CHARACTER: Final = rf"""(?xs)
+\r\n
+| \p{{GCB=Prepend}}*
+  (?: \p{{GCB=RI}}{{2}}
+    | \p{{GCB=L}}*+ (?: \p{{GCB=LV}}\p{{GCB=V}}*+ | \p{{GCB=V}}++ | \p{{GCB=LVT}} ) \p{{GCB=T}}*+
+    | \p{{GCB=L}}++ | \p{{GCB=T}}++
+    | {_PICTOGRAPH} (?: \p{{GCB=Extend}}*+ \u200D {_PICTOGRAPH} )*+
+    | {_CONSONANT} (?: {_BETWEEN}*+ {_VIRAMA} [{_BETWEEN}{_VIRAMA}]*+ {_CONSONANT} )*+
+    | [^\r\n\p{{GCB=Control}}]
+  )
+  [\p{{GCB=Extend}}\p{{GCB=SpacingMark}}\u200D]*+
+| .
+"""
 
 
 def reversed_text(text: str) -> str:
-    """The text from behind, characters whole."""
-    return "".join(reversed(graphemes(text)))
+    """The text from behind, characters whole; in ASCII each byte is one, as in DuckDB, a line's end too."""
+    return text[::-1] if text.isascii() else "".join(reversed(graphemes(text)))
 
 
 def graphemes(text: str) -> list[str]:
     """The text cut between characters."""
     found: list[str] = []
-    for piece in pieces(text):
-        for character in piece:
-            if found and _belongs(found[-1], character):
-                found[-1] += character
-            else:
-                found.append(character)
+    for match in _pattern().finditer(text):
+        if len(found) % _EVERY == 0:
+            check_cancelled()
+        found.append(match[0])
     return found
 
 
-def _belongs(before: str, character: str) -> bool:
-    """Whether the character goes on what comes before."""
-    last, code = before[-1], ord(character)
-    if (last, character) == ("\r", "\n"):
-        return True
-    if unicodedata.category(last) in ("Cc", "Zl", "Zp"):
-        return False
-    if character == _JOINER or code in _SKIN_TONES or code in _TAGS:
-        return True
-    if unicodedata.category(character) in ("Mn", "Me", "Mc"):
-        return True
-    if last in _LINKERS:
-        return unicodedata.category(character) == "Lo" and ord(character) - ord(last) in range(-128, 128)
-    if last == _JOINER:
-        return len(before) > 1 and unicodedata.category(character) == "So"
-    if code in _FLAG_LETTERS:
-        return len(before) == 1 and ord(last) in _FLAG_LETTERS
-    return _is_syllable(ord(last), code)
-
-
-def _is_syllable(last: int, code: int) -> bool:
-    """Whether two letters of Hangul are of one syllable."""
-    leading, vowels, trailing = _HANGUL
-    whole = 0xAC00 <= last <= 0xD7A3
-    open_syllable = whole and (last - 0xAC00) % 28 == 0
-    if last in leading:
-        return code in leading or code in vowels or 0xAC00 <= code <= 0xD7A3
-    if last in vowels or open_syllable:
-        return code in vowels or code in trailing
-    return (last in trailing or whole) and code in trailing
+@functools.cache
+def _pattern() -> Any:
+    """Compiled, and regex imported, by the first query that asks: few do."""
+    regex = importlib.import_module("regex")
+    return regex.compile(_CHARACTER, regex.VERSION1)

@@ -1,11 +1,13 @@
 """How alike two texts are, byte by byte, as DuckDB counts.
 
-Libraries that count edits hold Python's lock for as long as a pair of texts takes, so none of them can be
-stopped in the middle; here each byte of a text is a step, at which a query can be.
+rapidfuzz counts, but for long texts: it holds Python's lock for as long as a pair of texts takes, so it
+cannot be stopped in the middle. There each byte of a text is a step, at which a query can be.
 """
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -23,8 +25,10 @@ _PREFIX_WEIGHT: Final = 0.1
 _PREFIX: Final = 4
 _CELLS: Final = 1 << 22
 """Pairs of bytes that are compared before it is asked again whether the query goes on."""
-_SHORT: Final = 64
-"""Bytes of the shorter text up to which one cell after the other takes less time than rows of them."""
+_MOMENT: Final = 1 << 14
+"""Pairs of bytes that rapidfuzz compares in less time than it is worth to ask whether the query goes on."""
+_STEP: Final = 64
+"""Cells for which Python's own work on a byte counts."""
 
 
 def _steps(text: bytes, width: int) -> Iterator[tuple[int, int]]:
@@ -53,8 +57,6 @@ def _common(a: bytes, b: bytes) -> int:
     """How many bytes two texts of one length have in common from the first on."""
     if a == b:
         return len(a)
-    if len(a) <= _SHORT:
-        return next(place for place in range(len(a)) if a[place] != b[place])
     differ = np.frombuffer(a, np.uint8) != np.frombuffer(b, np.uint8)
     return int(np.argmax(differ))
 
@@ -71,7 +73,7 @@ def _levenshtein(a: bytes, b: bytes) -> int:
     places = _places(a)
     all_rows, last = (1 << len(a)) - 1, 1 << (len(a) - 1)
     rises, falls, distance = all_rows, 0, len(a)
-    for _, byte in _steps(b, len(a) // 8 + _SHORT):
+    for _, byte in _steps(b, len(a) // 8 + _STEP):
         equal = places.get(byte, 0)
         diagonal = ((((equal & rises) + rises) ^ rises) | equal | falls) & all_rows
         more = falls | (all_rows ^ (diagonal | rises))
@@ -86,10 +88,6 @@ def _levenshtein(a: bytes, b: bytes) -> int:
 def _places(text: bytes) -> dict[int, int]:
     """For each byte the places where it stands, as bits."""
     found: dict[int, int] = {}
-    if len(text) <= _SHORT:
-        for place, byte in enumerate(text):
-            found[byte] = found.get(byte, 0) | (1 << place)
-        return found
     stands = np.frombuffer(text, np.uint8)
     for byte in set(text):
         check_cancelled()
@@ -101,38 +99,14 @@ def _places(text: bytes) -> dict[int, int]:
 def _damerau_levenshtein(a: bytes, b: bytes) -> int:
     """As `_levenshtein`, with transpositions of neighbours, also where something comes between them.
 
-    Lowrance and Wagner, "An Extension of the String-to-String Correction Problem" (1975).
+    Lowrance and Wagner, "An Extension of the String-to-String Correction Problem" (1975), a row at once: what
+    depends on the cell before it is a running minimum.
     """
     a, b = _strip_common_ends(a, b)
     if not a or not b:
         return len(a) + len(b)
     if len(a) < len(b):
         a, b = b, a
-    return _damerau_by_cells(a, b) if len(b) <= _SHORT else _damerau_by_rows(a, b)
-
-
-def _damerau_by_cells(a: bytes, b: bytes) -> int:
-    far = len(a) + len(b)
-    no_row = (0, [far] * (len(b) + 2))
-    above = [far, *range(len(b) + 1)]
-    before_last: dict[int, tuple[int, list[int]]] = {}  # a byte's last row, and what was above it
-    for i, one in _steps(a, len(b) * _SHORT):
-        last_match = 0
-        row = [far, i + 1]
-        for j, other in enumerate(b, 1):
-            (last_row, before), column_before = before_last.get(other, no_row), last_match
-            cost = int(one != other)
-            if not cost:
-                last_match = j
-            swapped = before[column_before] + (i - last_row) + 1 + (j - column_before - 1)
-            row.append(min(above[j] + cost, row[j] + 1, above[j + 1] + 1, swapped))
-        before_last[one] = i + 1, above
-        above = row
-    return int(above[-1])
-
-
-def _damerau_by_rows(a: bytes, b: bytes) -> int:
-    """The same, a row at once: what depends on the cell before it is a running minimum."""
     width, far = len(b), len(a) + len(b)
     numbers = np.arange(width + 1, dtype=np.int32)
     bytes_of_b = np.frombuffer(b, np.uint8)
@@ -174,7 +148,7 @@ def _damerau_by_rows(a: bytes, b: bytes) -> int:
 def _mismatches(a: bytes, b: bytes) -> int:
     if len(a) != len(b) or not a:
         raise ValueError("hamming() and mismatches() need two texts of equal length, not empty")
-    return int(np.count_nonzero(np.frombuffer(a, np.uint8) != np.frombuffer(b, np.uint8)))
+    return int(_library("Hamming.distance")(a, b))
 
 
 def _jaccard(a: bytes, b: bytes) -> float:
@@ -191,13 +165,13 @@ def _jaro(a: bytes, b: bytes) -> float:
         return 0.0
     reach = max(max(len(a), len(b)) // 2 - 1, 0)
     places: dict[int, list[int]] = {}
-    for j, other in _steps(b, _SHORT):
+    for j, other in _steps(b, _STEP):
         places.setdefault(other, []).append(j)
     free = {byte: iter(found) for byte, found in places.items()}
     following = {byte: next(found) for byte, found in free.items()}
     matched: list[int] = []
     taken: list[int] = []
-    for i, one in _steps(a, _SHORT):
+    for i, one in _steps(a, _STEP):
         place = following.get(one)
         while place is not None and place < i - reach:
             place = next(free[one], None)
@@ -229,17 +203,43 @@ def _jaro_winkler(a: bytes, b: bytes) -> float:
     return alike + prefix * _PREFIX_WEIGHT * (1.0 - alike)
 
 
+@functools.cache
+def _library(measure: str) -> Callable[[bytes, bytes], Any]:
+    """A function of rapidfuzz, which is imported now: few queries ask for one."""
+    module, _, function = measure.rpartition(".")
+    counted: Callable[[bytes, bytes], Any] = getattr(
+        importlib.import_module(f"rapidfuzz.distance.{module}"), function
+    )
+    return counted
+
+
+def _by_rapidfuzz(measure: str, most: int, in_steps: Callable[[bytes, bytes], Any]) -> Implementation:
+    """A function of rapidfuzz; in steps where it would have more than `most` pairs of bytes to compare.
+
+    So many take it a tenth of a second or two, within which no query can be stopped.
+    """
+
+    def compare(a: bytes, b: bytes) -> Any:
+        pairs = len(a) * len(b)
+        if pairs > _MOMENT:
+            check_cancelled()
+        # To rapidfuzz two empty texts are alike, to DuckDB nothing is like an empty one.
+        return _library(measure)(a, b) if 0 < pairs <= most else in_steps(a, b)
+
+    return _bytewise(compare)
+
+
 def _bytewise(function: Callable[[bytes, bytes], Any]) -> Implementation:
     return per_value(lambda a, b: function(a.encode(), b.encode()))
 
 
 FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
     {
-        "levenshtein": _bytewise(_levenshtein),
-        "damerau_levenshtein": _bytewise(_damerau_levenshtein),
+        "levenshtein": _by_rapidfuzz("Levenshtein.distance", 1 << 26, _levenshtein),
+        "damerau_levenshtein": _by_rapidfuzz("DamerauLevenshtein.distance", 1 << 23, _damerau_levenshtein),
         "hamming": _bytewise(_mismatches),
         "jaccard": _bytewise(_jaccard),
-        "jaro_similarity": _bytewise(_jaro),
-        "jaro_winkler_similarity": _bytewise(_jaro_winkler),
+        "jaro_similarity": _by_rapidfuzz("Jaro.similarity", 1 << 26, _jaro),
+        "jaro_winkler_similarity": _by_rapidfuzz("JaroWinkler.similarity", 1 << 26, _jaro_winkler),
     }
 )

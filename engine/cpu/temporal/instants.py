@@ -40,7 +40,7 @@ from bamquery.engine.cpu.kernels import (
 )
 from bamquery.engine.cpu.numeric.rounding import half_away_from_zero
 from bamquery.engine.cpu.value_kernels import python_value, row_count
-from bamquery.engine.formulas.time_units import DAY_SECONDS, units_per_day
+from bamquery.engine.formulas.time_units import DAY_SECONDS, MOST_WHOLE_DAYS, OF_MICROSECONDS, units_per_day
 from bamquery.errors import ExecutionError
 
 _FIRST_MICROSECOND: Final = FIRST_SECOND * 10**6
@@ -52,10 +52,6 @@ _MICROSECONDS: Final[Mapping[str, int]] = MappingProxyType(
 _MONTHS: Final[Mapping[str, int]] = MappingProxyType(
     {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200, "millennium": 12_000}
 )
-OF_MICROSECONDS: Final = frozenset({"microsecond", "millisecond"})
-"""Units of dates that date_diff() counts by way of microseconds, of which a date may have too many."""
-MOST_WHOLE_DAYS: Final = integer_range(pa.int64())[1] // _DAY_MICROSECONDS
-"""Days from 1970 whose microseconds fit 64 bits."""
 _EPOCH_JULIAN_DAY: Final = 2_440_588
 _FURTHEST_YEAR: Final = 6_000_000
 """Beyond any date; spares the calendar what it could not hold."""

@@ -9,12 +9,12 @@ from typing import Final
 import pyarrow as pa
 import pylibcudf as plc
 
-from bamquery.engine.cpu.casts.families import family
 from bamquery.engine.cuda.casts import numeric, temporal
 from bamquery.engine.cuda.casts import string as text
 from bamquery.engine.cuda.casts.outcome import Conversion
 from bamquery.engine.cuda.kernels import Kernels, Operand
 from bamquery.engine.cuda.value_errors import fail_cast
+from bamquery.engine.formulas.type_families import family
 
 CONVERSIONS: Final[Mapping[tuple[str, str], Conversion]] = MappingProxyType(
     {
@@ -47,7 +47,7 @@ CONVERSIONS: Final[Mapping[tuple[str, str], Conversion]] = MappingProxyType(
         ("timestamp", "timestamp"): temporal.timestamp_to_timestamp,
     }
 )
-"""By the families of the types; `bamquery.engine.cuda.refusals` lists those that are missing."""
+"""By the families of the types; `bamquery.engine.cuda.capabilities` lists those that are missing."""
 
 
 def cast(kernels: Kernels, argument: Operand, target: pa.DataType, *, try_: bool) -> plc.Column:

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 import pylibcudf as plc
 from pylibcudf.strings.side_type import SideType
 
-from bamquery.engine.cpu.strings.basic import SPACES
 from bamquery.engine.cuda.kernels import INT64, Constant, Implementation, Kernels, Operand, argument_rows
+from bamquery.engine.formulas.spaces import SPACES
 
 _TEXT: Any = pa.large_string()
 _LAST_CODE_POINT: Final = 0x1FFFF

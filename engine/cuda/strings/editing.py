@@ -10,9 +10,9 @@ import pyarrow as pa
 import pylibcudf as plc
 from pylibcudf.strings.side_type import SideType
 
-from bamquery.engine.cpu.strings.basic import SPACES
 from bamquery.engine.cuda.kernels import INT64, Constant, Implementation, Kernels, Operand, argument_rows
 from bamquery.engine.cuda.strings.basic import FAR, slice_places
+from bamquery.engine.formulas.spaces import SPACES
 
 _TEXT: Any = pa.large_string()
 

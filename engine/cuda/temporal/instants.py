@@ -13,14 +13,13 @@ from pylibcudf.binaryop import BinaryOperator
 
 from bamquery.data_types.limits import LAST_MOMENT_DAY, LAST_MOMENT_REST
 from bamquery.data_types.type_groups import integer_range
-from bamquery.engine.cpu.temporal.instants import MOST_WHOLE_DAYS, OF_MICROSECONDS
 from bamquery.engine.cuda.calendar import CALENDAR, first_day_of_month, months_of
 from bamquery.engine.cuda.integers import Integers
 from bamquery.engine.cuda.kernels import FLOAT64, Implementation, Kernels, Operand, argument_rows
 from bamquery.engine.cuda.temporal.date_parts import as_dates_or_times
 from bamquery.engine.cuda.transfer.upload import upload
 from bamquery.engine.cuda.value_errors import fail_call
-from bamquery.engine.formulas.time_units import units_per_day
+from bamquery.engine.formulas.time_units import MOST_WHOLE_DAYS, OF_MICROSECONDS, units_per_day
 
 _DAY_MICROSECONDS: Final = 86_400 * 10**6
 _MICROSECONDS: Final[Mapping[str, int]] = MappingProxyType(

@@ -10,8 +10,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from bamquery.data_types.type_groups import value_type
-from bamquery.engine.cpu.casts.cast import to_dictionary
-from bamquery.engine.cpu.kernels import convert
+from bamquery.engine.formulas.dictionaries import with_index_type
 
 Array: TypeAlias = "pa.Array[Any]"
 
@@ -45,7 +44,7 @@ def from_libcudf_layout(array: Array, kind: pa.DataType) -> Array:
     plain = value_type(kind)
     if array.type != plain:
         array = _as_plain(array, plain)
-    return array if plain == kind else to_dictionary(array, kind)
+    return array if plain == kind else with_index_type(array.dictionary_encode(), kind)
 
 
 def _as_plain(array: Array, kind: Any) -> Array:
@@ -53,7 +52,7 @@ def _as_plain(array: Array, kind: Any) -> Array:
         return pa.nulls(len(array))
     if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
         # libcudf's offsets have 32 bits where these are enough: they are widened, the bytes stay.
-        return reinterpret(convert(array, pa.large_string()), kind)
+        return reinterpret(array.cast(pa.large_string()), kind)
     return reinterpret(array, kind)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pylibcudf as plc
 
-from bamquery.engine.cpu.frames import make_batch
 from bamquery.engine.cuda.frames import CudaFrame, make_frame
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.cuda.transfer.arrow_layout import from_libcudf_layout
@@ -18,9 +17,14 @@ from bamquery.plan.nodes import Field
 
 def from_arrow(session: CudaSession, batch: pa.RecordBatch) -> CudaFrame:
     """The batch's columns in the GPU's memory; waits for the copy."""
-    columns = [upload(session, column) for column in batch.columns]
+    return from_columns(session, batch.columns, batch.num_rows)
+
+
+def from_columns(session: CudaSession, columns: Sequence[pa.Array[Any]], rows: int) -> CudaFrame:
+    """The columns in the GPU's memory; waits for the copy, so that they may be let go of."""
+    uploaded = [upload(session, column) for column in columns]
     session.synchronize()
-    return make_frame(columns, batch.num_rows)
+    return make_frame(uploaded, rows)
 
 
 def to_arrow(session: CudaSession, frame: CudaFrame, fields: Sequence[Field]) -> pa.RecordBatch:
@@ -30,7 +34,7 @@ def to_arrow(session: CudaSession, frame: CudaFrame, fields: Sequence[Field]) ->
         ExecutionError: there are more distinct values than a dictionary's index type can number.
     """
     if not frame.columns:
-        return make_batch([], frame.rows)
+        return pa.RecordBatch.from_struct_array(pa.nulls(frame.rows, pa.struct([])))
     session.synchronize()  # so that what is left to wait for is the copy
     pairs = zip(frame.columns, fields, strict=True)
     arrays = [from_libcudf_layout(download(session, column), field.type) for column, field in pairs]

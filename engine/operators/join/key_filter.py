@@ -261,6 +261,5 @@ class _OneKeySummary(Generic[Frame]):
 
 
 def _is_refused(device: Device[Any], key: Expression) -> bool:
-    return any(
-        device.aggregate_refusals(AggregateCall(function, (key,), key.type)) for function in ("min", "max")
-    )
+    extremes = (AggregateCall(function, (key,), key.type) for function in ("min", "max"))
+    return any(map(device.capabilities.aggregate_refusals, extremes))

@@ -110,10 +110,10 @@ class Recursion(Operator[Frame], Generic[Frame]):
     ) -> Generator[Frame, None, None]:
         """Steps while they are small; leaves the last one's rows in `current`, and tells `distinct` of all.
 
-        On a CPU only: a query that was sent to a GPU is computed there.
+        On the host only: a query that was sent to a GPU is computed there.
         """
         most = MOST_ROWS if distinct is None else TIMES_DISTINCT * MOST_ROWS
-        if self._by_row is None or context.device.name != "cpu" or not 0 < current.rows <= most:
+        if self._by_row is None or not context.device.capabilities.on_host or not 0 < current.rows <= most:
             return
         step, lower = self._by_row
         small = RowRecursion(context, step, self.fields, distinct=distinct is not None)

@@ -56,7 +56,8 @@ def dynamic_conjuncts(
     return [
         conjunct
         for conjunct in split_conjuncts(conditions, schema)
-        if (conjunct.ranges or not conjunct.columns) and not device.expression_refusals(conjunct.expression)
+        if (conjunct.ranges or not conjunct.columns)
+        and not device.capabilities.expression_refusals(conjunct.expression)
     ]
 
 

@@ -19,10 +19,10 @@ from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.base.dynamic_filter import DynamicFilter
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.profiling.query_profile import OperatorProfile
-from bamquery.engine.sources.scan_sources import ROW_NUMBER, NumberedTable, StoredTable
+from bamquery.engine.sources.scan_sources import NumberedTable, StoredTable
 from bamquery.plan.expressions import ColumnRef, Expression, Literal, referenced_columns, transform
 from bamquery.plan.literals.evaluation import fold_expression
-from bamquery.plan.nodes import Field, Scan
+from bamquery.plan.nodes import ROW_NUMBER, Field, Scan
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.schema_evolution import Evolution
 from bamquery.storage.tables.snapshot import Snapshot

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
+from bamquery.engine.host_evaluation import is_computable, matching_rows
 from bamquery.engine.sources.scan_predicates import conjunction, rebase
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import Call, Expression, Literal, referenced_columns
@@ -55,17 +56,9 @@ def _file_condition(condition: Expression, known: frozenset[int]) -> Expression:
 
 def _evaluate_truth(condition: Expression, values: pa.RecordBatch) -> set[int] | None:
     """Rows of `values` for which it is true; None where it fails for some."""
-    from bamquery.engine.cpu.device import CpuDevice  # noqa: PLC0415 (few scans are of many files)
-
-    device = CpuDevice()
-    if device.expression_refusals(condition):
+    if not is_computable(condition):
         return None
-    numbers = pa.array(range(values.num_rows), pa.int64())
-    numbered = pa.RecordBatch.from_arrays(
-        [*values.columns, numbers], [*map(str, range(len(values.schema) + 1))]
-    )
     try:
-        kept = device.filter(numbered, condition)
+        return set(matching_rows(condition, values).tolist())
     except ExecutionError:
         return None
-    return {int(number) for number in kept.column(len(values.schema)).to_numpy()}

@@ -6,16 +6,16 @@ import threading
 from dataclasses import asdict, dataclass
 from typing import Generic
 
-from bamquery.engine.device import ColumnReader, Device, Frame
+from bamquery.engine.device import Device, Frame
 from bamquery.engine.operators.scan.chunks import Chunk
+from bamquery.engine.operators.scan.fragment_columns import FragmentColumns
 from bamquery.engine.profiling.query_profile import ScanProfile
 from bamquery.engine.settings import Settings
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.reader import FragmentReader
 from bamquery.storage.read_planner.device_profile import DeviceProfile
 from bamquery.storage.readers.block_reader import BlockReader
-from bamquery.storage.readers.mapped_reader import MappedReader
-from bamquery.storage.readers.queue_reader import QueueReader
+from bamquery.storage.readers.opening import open_blocks
 
 
 @dataclass
@@ -28,7 +28,7 @@ class OpenFragment(Generic[Frame]):
         volume: what the volume under it can do, by this kind of reader.
     """
 
-    columns: ColumnReader[Frame]
+    columns: FragmentColumns[Frame]
     blocks: BlockReader
     volume: DeviceProfile
 
@@ -81,7 +81,7 @@ class FragmentReaders(Generic[Frame]):
                 with self._profile.lock:
                     self._profile.volume = asdict(volume)
                 reader = FragmentReader(fragment, blocks, self._settings.verifies)
-                opened = OpenFragment(self._device.column_reader(reader), blocks, volume)
+                opened = OpenFragment(FragmentColumns(self._device, reader), blocks, volume)
                 self._open[fragment.id] = opened
             return opened
 
@@ -93,11 +93,7 @@ class FragmentReaders(Generic[Frame]):
             opened.blocks.close()
 
     def _open_blocks(self, fragment: Fragment) -> BlockReader:
-        blocks: BlockReader
-        if self._settings.reader == "direct":
-            blocks = QueueReader(fragment.path, fragment.data_bytes)
-        else:
-            blocks = MappedReader(fragment.path, fragment.data_bytes, self._settings.block_size)
+        blocks = open_as_set(fragment, self._settings)
         with self._profile.lock:
             self._profile.reader, self._profile.block_size = blocks.kind, blocks.block_size
             self._profile.io_path = blocks.io_path
@@ -107,3 +103,13 @@ class FragmentReaders(Generic[Frame]):
                     f"block_size {asked} is for mapped reads; direct reads take {blocks.block_size}"
                 )
         return blocks
+
+
+def open_as_set(fragment: Fragment, settings: Settings) -> BlockReader:
+    """The fragment's file, read as the settings `reader` and `block_size` say.
+
+    Raises:
+        StorageError: it cannot be opened, or not in this way.
+    """
+    direct = settings.reader == "direct"
+    return open_blocks(fragment.path, fragment.data_bytes, direct=direct, block_size=settings.block_size)

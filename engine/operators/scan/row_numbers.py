@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from bamquery.engine.operators.scan.chunks import Chunk, Piece
 from bamquery.engine.sources.scan_predicates import Conjunct
-from bamquery.engine.sources.scan_sources import ROW_NUMBER, NumberedTable
+from bamquery.engine.sources.scan_sources import NumberedTable
+from bamquery.plan.nodes import ROW_NUMBER
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.statistics.predicate import RangePredicate
 

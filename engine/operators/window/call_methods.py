@@ -139,7 +139,7 @@ def _frame_method(call: WindowCall, order: Sequence[SortKey], device: Device[Any
         if bounds and not (before or after):
             return method
     kept = as_small_state(call)
-    if kept is None or device.aggregate_refusals(kept.call):
+    if kept is None or device.capabilities.aggregate_refusals(kept.call):
         return None
     return replace(method, call=kept)
 

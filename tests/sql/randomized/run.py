@@ -222,7 +222,7 @@ class Database:
             if optimized:
                 return self.ours.sql(sql).to_arrow()
             # As it is written, and sides of joins too that cannot matter since the other one is empty.
-            as_written = mock.patch("bamquery.session.result.optimize", lambda plan: plan)
+            as_written = mock.patch("bamquery.session.optimized_plans.optimize", lambda plan: plan)
             with as_written, mock.patch.object(JoinTask, "gives_nothing", return_value=False):
                 return self.ours.sql(sql).to_arrow()
         except Exception as error:

@@ -75,7 +75,7 @@ def _compare(sql: str, ours: pa.Table, theirs: pa.Table) -> None:
 
 
 def refused_by_gpu(database: Connection, sql: str) -> bool:
-    """Whether it is a GPU that does not do this; see `bamquery.engine.cuda.refusals`."""
+    """Whether it is a GPU that does not do this; see `bamquery.engine.cuda.capabilities`."""
     try:
         database.sql(sql).explain()
     except UnsupportedError as error:
@@ -113,7 +113,7 @@ def test_answers(oracle: duckdb.DuckDBPyConnection, database: Connection, table:
 
 def _answer(database: Connection, sql: str, *, plan: Any) -> pa.Table | None:
     """The answer with `plan` in the optimiser's place, None where it fails on a value."""
-    with mock.patch("bamquery.session.result.optimize", plan):
+    with mock.patch("bamquery.session.optimized_plans.optimize", plan):
         try:
             return database.sql(sql).to_arrow()
         except (ExecutionError, UnsupportedError):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain, product
-from types import SimpleNamespace
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from bamquery.engine.cuda import refusals as on_gpu
+from bamquery.engine.cuda.capabilities import CUDA
 from bamquery.engine.lowering import refusals
 from bamquery.errors import BamQueryError
 from bamquery.function_catalog.function_reference import functions
@@ -33,13 +31,6 @@ SYNTAX = {"position": "strpos"}
 """Functions whose calls are written with words, and others that do the same."""
 OF_INTERVALS = ("date_add", "normalized_interval")
 """Functions of intervals, of which there are no columns."""
-DEVICE: Any = SimpleNamespace(
-    name="cuda:0",
-    expression_refusals=on_gpu.expression_refusals,
-    aggregate_refusals=on_gpu.aggregate_refusals,
-    window_refusals=on_gpu.window_refusals,
-    type_refusals=on_gpu.type_refusals,
-)
 
 
 def _listed() -> Iterator[tuple[str, str]]:
@@ -59,7 +50,7 @@ def _refused(call: str) -> bool | None:
     except BamQueryError:
         return None
     # now() is a constant by then.
-    return any("no function now" not in reason for reason in refusals(plan, DEVICE))
+    return any("no function now" not in reason for reason in refusals(plan, CUDA))
 
 
 def _of_columns(name: str, least: int = 1) -> Iterator[bool]:

@@ -11,8 +11,8 @@ from typing import Any, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from bamquery.engine.constant_folding import fold_expression
 from bamquery.plan.expressions import ColumnRef, Literal
+from bamquery.sql_frontend.binder.catalog import FoldConstants
 from bamquery.sql_frontend.binder.expressions.expression_binder import ExpressionBinder
 from bamquery.sql_frontend.binder.expressions.star import star_columns
 from bamquery.sql_frontend.binder.scope import Scope
@@ -25,13 +25,13 @@ _PATTERNS: Final = (exp.Like, exp.ILike, exp.SimilarTo, exp.Glob)
 _CHANGES: Final = {"replace": "REPLACE", "rename": "RENAME"}
 
 
-def expand_columns(node: exp.Select, scope: Scope, sql: str) -> None:
-    """Put the items there, and in WHERE a condition for each column.
+def expand_columns(node: exp.Select, scope: Scope, sql: str, fold: FoldConstants) -> None:
+    """Put the items there, and in WHERE a condition for each column; `fold` says whether a name matches.
 
     Raises:
         SqlError: what is replaced is not there, or no column is left.
     """
-    expanded = apply_to_each(lambda item: list(_expand_item(item, scope, sql)), node.expressions, sql)
+    expanded = apply_to_each(lambda item: list(_expand_item(item, scope, sql, fold)), node.expressions, sql)
     if any(items != [item] for items, item in zip(expanded, node.expressions, strict=True)):
         node.set("expressions", [item for items in expanded for item in items])
     where = node.args.get("where")
@@ -39,14 +39,13 @@ def expand_columns(node: exp.Select, scope: Scope, sql: str) -> None:
         where.set("this", exp.and_(*_columns_called(where.this, scope, sql), wrap=True))
 
 
-def _expand_item(item: exp.Expr, scope: Scope, sql: str) -> Iterator[exp.Expr]:
+def _expand_item(item: exp.Expr, scope: Scope, sql: str, fold: FoldConstants) -> Iterator[exp.Expr]:
     alias = item.args.get("alias") if isinstance(item, exp.Alias) else None
     body = item.this if isinstance(item, exp.Alias) else item
     pattern = _pattern(body)
     if pattern is not None:
-        columns = [
-            _placed_like(body, chosen_column(c)) for c in _columns_with_pattern(body, pattern, scope, sql)
-        ]
+        matching = _columns_with_pattern(body, pattern, scope, sql, fold)
+        columns = [_placed_like(body, chosen_column(column)) for column in matching]
     elif _star(body) is not None and any(_star(body).args.get(part) is not None for part in _CHANGES):
         columns = _apply_changes(body, scope, sql)
     elif _calls(body):
@@ -91,7 +90,9 @@ def _pattern(body: exp.Expr) -> Any:
     return body.this if isinstance(body, _PATTERNS) and _star(body.this) is not None else None
 
 
-def _columns_with_pattern(body: exp.Expr, target: exp.Expr, scope: Scope, sql: str) -> Sequence[ColumnRef]:
+def _columns_with_pattern(
+    body: exp.Expr, target: exp.Expr, scope: Scope, sql: str, fold: FoldConstants
+) -> Sequence[ColumnRef]:
     """The columns of a star whose names have a pattern."""
     star = _star(target)
     name = exp.Literal.string("")
@@ -111,7 +112,7 @@ def _columns_with_pattern(body: exp.Expr, target: exp.Expr, scope: Scope, sql: s
 
     def matches(column: ColumnRef) -> bool:
         name.set("this", column.name)
-        found = fold_expression(binder.bind(body))
+        found = fold(binder.bind(body))
         return isinstance(found, Literal) and bool(found.value.as_py())
 
     columns = [column for column in star_columns(target, scope, sql, None) if matches(column)]

@@ -12,7 +12,6 @@ import pyarrow as pa
 from sqlglot import exp
 
 from bamquery.data_types.names import type_name
-from bamquery.engine.constant_folding import fold_expression
 from bamquery.errors import SettingError
 from bamquery.function_catalog.session import SESSION_FUNCTIONS, WITHOUT_PARENTHESES
 from bamquery.function_catalog.table_functions import FILE_FUNCTIONS
@@ -70,7 +69,7 @@ def _settle(node: exp.Expr, sql: str, catalog: Catalog) -> None:
                     _settle_variable(node, bound[0], catalog)
                     return
                 arguments = [
-                    _constant(name, fold_expression(coerce(value, kind)))
+                    _constant(name, catalog.fold_constants(coerce(value, kind)))
                     for value, kind in zip(bound, kinds, strict=True)
                 ]
                 node.meta[SESSION_VALUE] = _value(name, arguments, catalog)
@@ -82,7 +81,7 @@ def _settle_variable(node: exp.Anonymous, argument: Expression, catalog: Catalog
     """Note the value of a variable; where only a constant can stand, put it there."""
     if not (is_null(argument) or argument.type == STRING):
         raise ValueError(f"getvariable() takes a name, not {type_name(argument.type)}")
-    name = fold_expression(argument)
+    name = catalog.fold_constants(argument)
     if not isinstance(name, Literal):
         raise ValueError("getvariable() takes constants")
     value = catalog.variable(name.value.as_py()) if name.value.is_valid else None

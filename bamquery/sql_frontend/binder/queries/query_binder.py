@@ -61,7 +61,7 @@ def _bind_nested(node: exp.Expr, sql: str, catalog: Catalog, environment: Enviro
         return _bind_with_own_order(node, sql, around, bind, lambda: _bind(node.this, sql, catalog, around))
     if isinstance(node, exp.Values):
         _check_no_alias(node, sql)
-        plan = bind_values(node, sql)
+        plan = bind_values(node, sql, catalog.fold_constants)
         scope = Scope.from_fields(_OF_VALUES, plan.fields)
         names = [field.name for field in plan.fields]
         return Rows(plan, [Branch(names, scope.columns, scope, range(len(names)))], [scope])

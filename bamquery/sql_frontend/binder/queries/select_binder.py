@@ -84,7 +84,7 @@ class SelectBinder:
         )
         self._plan, self._scope = sources.bind(node.args.get("from_"), node.args.get("joins") or ())
         self._plan = bind_sample(self._plan, node.args.get("sample"), sql)
-        expand_columns(node, self._scope, sql)
+        expand_columns(node, self._scope, sql, catalog.fold_constants)
         self._aliases = SelectAliases(node.expressions)
         grouped = node.args.get("group") is not None or self._aggregates()
         self._collector = AggregateCollector(sql, self._scope) if grouped else None

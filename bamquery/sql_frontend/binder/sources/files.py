@@ -8,7 +8,6 @@ from dataclasses import replace
 import pyarrow as pa
 from sqlglot import exp
 
-from bamquery.engine.sources.scan_sources import made_columns
 from bamquery.errors import BamQueryError, CancelledError, Reason, SqlError
 from bamquery.function_catalog.table_functions import FILE_FUNCTIONS
 from bamquery.plan.expressions import ColumnRef, Expression
@@ -71,7 +70,7 @@ def bind_files(  # noqa: PLR0917 (what they are, where it is said, how they are 
         place = reason("", sql, node)
         raise SqlError(Reason(str(error), place.line, place.column), sql) from error
     plan = Scan(source, tuple(range(len(source.schema))))
-    made, hidden = made_columns(source)
+    made, hidden = catalog.virtual_columns(source)
     with errors_at(sql, node):
         return _apply_types(plan, made + hidden, request), hidden
 

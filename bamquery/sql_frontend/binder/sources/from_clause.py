@@ -12,13 +12,11 @@ from typing import Any, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from bamquery.engine.constant_folding import fold_expression
-from bamquery.engine.sources.scan_sources import ROW_NUMBER, NumberedTable, StoredTable
 from bamquery.errors import CatalogError, SqlError
 from bamquery.function_catalog.table_functions import SERIES_FUNCTIONS, SYSTEM_FUNCTIONS
 from bamquery.plan.expressions import Expression, Literal
-from bamquery.plan.nodes import Plan, Project, Scan, SingleRow, Source, Values
-from bamquery.sql_frontend.binder.catalog import Catalog
+from bamquery.plan.nodes import ROW_NUMBER, Plan, Project, Scan, SingleRow, Source, Values
+from bamquery.sql_frontend.binder.catalog import Catalog, FoldConstants
 from bamquery.sql_frontend.binder.environment import Environment
 from bamquery.sql_frontend.binder.expressions.expression_binder import ExpressionBinder
 from bamquery.sql_frontend.binder.scope import Scope
@@ -90,7 +88,8 @@ class SourceBinder:
                     scope = _named_like_table(scope, alias, name)
                 return joiner.bind((plan, scope), source.args.get("joins") or ())
             case exp.Values():
-                plan, name = bind_values(source, self.sql), self._next_name(alias)
+                name = self._next_name(alias)
+                plan = bind_values(source, self.sql, self.catalog.fold_constants)
             case exp.Subquery(this=inner) if _is_source(inner):
                 plan, scope = self._bind_source(inner)
                 plan = bind_sample(plan, source.args.get("sample"), self.sql)
@@ -167,7 +166,9 @@ def bind_table(name: str, node: exp.Expr, sql: str, catalog: Catalog, others: Se
         raise SqlError(reason(words, sql, node), sql) from error
 
 
-def bind_values(node: exp.Values, sql: str, targets: Sequence[pa.DataType] | None = None) -> Plan:
+def bind_values(
+    node: exp.Values, sql: str, fold: FoldConstants, targets: Sequence[pa.DataType] | None = None
+) -> Plan:
     """VALUES as constant rows, of the target types, or else of those that the values have in common.
 
     Raises:
@@ -196,18 +197,20 @@ def bind_values(node: exp.Values, sql: str, targets: Sequence[pa.DataType] | Non
         else:
             kind = targets[position]
         constant = [
-            _constant(cell, kind, cell_node, sql) for cell, cell_node in zip(cells, nodes, strict=True)
+            _constant(cell, kind, cell_node, sql, fold) for cell, cell_node in zip(cells, nodes, strict=True)
         ]
         columns.append(pa.array(constant, kind))
     names = [f"col{i}" for i in range(width)]
     return Values(pa.RecordBatch.from_arrays(columns, names=names))
 
 
-def _constant(value: Expression, kind: pa.DataType, node: exp.Expr, sql: str) -> pa.Scalar[Any]:
+def _constant(
+    value: Expression, kind: pa.DataType, node: exp.Expr, sql: str, fold: FoldConstants
+) -> pa.Scalar[Any]:
     check_cancelled()
     with errors_at(sql, node):
         converted = coerce(value, kind) if isinstance(value, Literal) else explicit_cast(value, kind)
-        folded = fold_expression(converted)
+        folded = fold(converted)
         if not isinstance(folded, Literal):
             raise ValueError(f"not a value of type {type_name(kind)} that is known before the statement runs")
     return folded.value
@@ -234,7 +237,7 @@ def _bind_table(
     elif name.name.lower() in SERIES_FUNCTIONS:
         from bamquery.sql_frontend.binder.sources.series import bind_series
 
-        return bind_series(name, sql), name.name.lower(), 0, False
+        return bind_series(name, sql, catalog.fold_constants), name.name.lower(), 0, False
     elif name.name.lower() in SYSTEM_FUNCTIONS:
         from bamquery.sql_frontend.binder.sources.system_tables import bind_system_function
 
@@ -244,11 +247,11 @@ def _bind_table(
 
         plan, hidden = bind_file_function(name, sql, catalog, (*SERIES_FUNCTIONS, *SYSTEM_FUNCTIONS))
         return plan, name.name, hidden, False
-    if isinstance(source, StoredTable) and ROW_NUMBER in sql.lower():
+    hidden = 0
+    if ROW_NUMBER in sql.lower() and ROW_NUMBER not in map(fold_name, source.schema.names):
         # Only a statement that may name them has the numbers of rows; a column of that name comes first.
-        named_so = any(fold_name(column) == ROW_NUMBER for column in source.schema.names)
-        source = source if named_so else source.with_row_numbers()
-    hidden = int(isinstance(source, NumberedTable))
+        numbered = catalog.with_row_numbers(source)
+        source, hidden = (source, 0) if numbered is None else (numbered, 1)
     plan = Scan(source, tuple(range(len(source.schema))))
     return plan, called, hidden, isinstance(name, exp.Identifier)
 

@@ -11,11 +11,11 @@ from sqlglot import exp
 
 from bamquery.data_types import type_groups as types
 from bamquery.data_types.type_groups import INTERVAL
-from bamquery.engine.constant_folding import fold_expression
 from bamquery.plan.expressions import Expression, Literal
 from bamquery.plan.literals.conversion import count
 from bamquery.plan.nodes import Plan, Scan, Values
 from bamquery.plan.series import Series
+from bamquery.sql_frontend.binder.catalog import FoldConstants
 from bamquery.sql_frontend.binder.expressions.expression_binder import ExpressionBinder
 from bamquery.sql_frontend.binder.file_options import arguments
 from bamquery.sql_frontend.binder.scope import Scope
@@ -39,7 +39,7 @@ class _Span(NamedTuple):
     microseconds: int
 
 
-def bind_series(node: exp.Expr, sql: str) -> Plan:
+def bind_series(node: exp.Expr, sql: str, fold: FoldConstants) -> Plan:
     """range(stop), range(start, stop[, step]), and generate_series(), which gives `stop`, too.
 
     Raises:
@@ -59,26 +59,28 @@ def bind_series(node: exp.Expr, sql: str) -> Plan:
     bound = list(ExpressionBinder(sql, Scope(), f"{name}()").bind_all(plain))
     with errors_at(sql, node):
         if len(bound) == _MOMENTS and any(_is_moment(value.type) for value in bound[:2]):
-            return _moments(name, bound)
-        return _integers(name, bound)
+            return _moments(name, bound, fold)
+        return _integers(name, bound, fold)
 
 
 def _is_moment(kind: pa.DataType) -> bool:
     return pa.types.is_date(kind) or pa.types.is_timestamp(kind)
 
 
-def _constants(name: str, values: Sequence[Expression], kinds: Sequence[pa.DataType]) -> list[Any]:
+def _constants(
+    name: str, values: Sequence[Expression], kinds: Sequence[pa.DataType], fold: FoldConstants
+) -> list[Any]:
     """The values as such types; None for NULL."""
     found: list[Any] = []
     for value, kind in zip(values, kinds, strict=True):
-        folded = fold_expression(coerce(value, kind))
+        folded = fold(coerce(value, kind))
         if not isinstance(folded, Literal):
             raise ValueError(f"{name}() takes constants that are values of {type_name(kind)}")
         found.append(folded.value if folded.value.is_valid else None)
     return found
 
 
-def _integers(name: str, bound: Sequence[Expression]) -> Plan:
+def _integers(name: str, bound: Sequence[Expression], fold: FoldConstants) -> Plan:
     for value in bound:
         fits = pa.types.is_integer(value.type) and value.type != pa.uint64()
         if not (fits or is_null(value) or is_string_literal(value)):
@@ -86,7 +88,7 @@ def _integers(name: str, bound: Sequence[Expression]) -> Plan:
                 f"{name}() takes BIGINT, or two times and an INTERVAL, not {type_name(value.type)}: cast it"
             )
     given = [_ZERO, *bound] if len(bound) == 1 else bound
-    values = _constants(name, [*given, _ONE][:_MOMENTS], (_BIGINT, _BIGINT, _BIGINT))
+    values = _constants(name, [*given, _ONE][:_MOMENTS], (_BIGINT, _BIGINT, _BIGINT), fold)
     if None in values:
         return _scan(Series(name, 0, 1, 0, _BIGINT))
     first, last, distance = (value.as_py() for value in values)
@@ -104,7 +106,7 @@ def _scan(series: Series) -> Scan:
     return Scan(series, (0,))
 
 
-def _moments(name: str, bound: Sequence[Expression]) -> Plan:
+def _moments(name: str, bound: Sequence[Expression], fold: FoldConstants) -> Plan:
     zones = [value.type for value in bound[:2] if getattr(value.type, "tz", None) is not None]
     kind = pa.timestamp("us", "UTC" if zones else None)
     for value in bound[:2]:
@@ -112,7 +114,7 @@ def _moments(name: str, bound: Sequence[Expression]) -> Plan:
             raise ValueError(f"{name}() goes from one time to another, not to {type_name(value.type)}")
     if not (types.is_interval(bound[2].type) or is_null(bound[2]) or is_string_literal(bound[2])):
         raise ValueError(f"the step of {name}() between times is an INTERVAL, not {type_name(bound[2].type)}")
-    start, stop, step = _constants(name, bound, (kind, kind, INTERVAL))
+    start, stop, step = _constants(name, bound, (kind, kind, INTERVAL), fold)
     if start is None or stop is None or step is None:
         return _scan(Series(name, 0, 1, 0, kind))
     first, last = count(start), count(stop)

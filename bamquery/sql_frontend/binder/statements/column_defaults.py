@@ -9,10 +9,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from bamquery.data_types import type_groups as types
-from bamquery.engine.constant_folding import fold_expression
 from bamquery.errors import SqlError
 from bamquery.plan.expressions import Expression, Literal
 from bamquery.plan.nodes import Source
+from bamquery.sql_frontend.binder.catalog import FoldConstants
 from bamquery.sql_frontend.binder.expressions.expression_binder import ExpressionBinder
 from bamquery.sql_frontend.binder.scope import Scope
 from bamquery.sql_frontend.functions.coercion import coerce
@@ -25,10 +25,10 @@ from bamquery.storage.fragments.schema_evolution import ColumnRule
 class Defaults:
     """The defaults of a table's columns, null where a column has none."""
 
-    def __init__(self, source: Source, rules: Sequence[ColumnRule], sql: str) -> None:
+    def __init__(self, source: Source, rules: Sequence[ColumnRule], fold: FoldConstants) -> None:
         self.source = source
         self._rules = rules
-        self._sql = sql
+        self._fold = fold
 
     def node(self, column: int) -> exp.Expr:
         """The default as a syntax tree without places in any text."""
@@ -46,13 +46,15 @@ class Defaults:
         if default is None:
             return literal(None, kind)
         try:
-            return bind_default(parse_default(default), "", kind)
+            return bind_default(parse_default(default), "", kind, self._fold)
         except ValueError as error:
             name = self.source.schema.field(column).name
             raise SqlError(f'the default of column "{name}", {default}: {error}') from error
 
 
-def default_values(schema: pa.Schema, rules: Sequence[ColumnRule]) -> Mapping[str, pa.Scalar[Any]]:
+def default_values(
+    schema: pa.Schema, rules: Sequence[ColumnRule], fold: FoldConstants
+) -> Mapping[str, pa.Scalar[Any]]:
     """By name, the defaults of the columns that have one.
 
     Raises:
@@ -62,7 +64,7 @@ def default_values(schema: pa.Schema, rules: Sequence[ColumnRule]) -> Mapping[st
     given = {field: rule.default for field, rule in ruled if rule.default is not None}
     values = {}
     for field, default in given.items():
-        value = bind_default(parse_default(default), "", field.type)
+        value = bind_default(parse_default(default), "", field.type, fold)
         assert isinstance(value, Literal), "statements give defaults to columns of SQL's types only"
         values[field.name] = value.value
     return values
@@ -79,7 +81,7 @@ def parse_default(text: str) -> exp.Expr:
     return value
 
 
-def bind_default(node: exp.Expr, sql: str, kind: pa.DataType) -> Expression:
+def bind_default(node: exp.Expr, sql: str, kind: pa.DataType, fold: FoldConstants) -> Expression:
     """A default's value, which no column can be part of.
 
     Raises:
@@ -88,7 +90,7 @@ def bind_default(node: exp.Expr, sql: str, kind: pa.DataType) -> Expression:
     bound = ExpressionBinder(sql, Scope(), "DEFAULT").bind(node)
     target = types.value_type(kind)
     converted = coerce(bound, target) if isinstance(bound, Literal) else explicit_cast(bound, target)
-    value = fold_expression(converted)
+    value = fold(converted)
     if not isinstance(value, Literal):
         raise ValueError(f"it is not a value of type {type_name(kind)} that is known beforehand")
     return value if kind == target else explicit_cast(value, kind)

@@ -222,7 +222,7 @@ def bind_copy_from(tree: syntax.CopyFrom, sql: str, catalog: Catalog) -> Insert:
     target = bind_table(table.name, table, sql, catalog)
     with errors_at(sql, table):
         try:
-            defaults = Defaults(target, catalog_of(table, catalog).rules(table.name), sql)
+            defaults = Defaults(target, catalog_of(table, catalog).rules(table.name), catalog.fold_constants)
         except CatalogError as error:
             raise ValueError(str(error)) from error
     path, place = copy_path(tree.args["path"], sql), tree.args["path"]

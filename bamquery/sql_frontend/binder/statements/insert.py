@@ -39,7 +39,7 @@ def bind_insert(tree: exp.Insert, sql: str, catalog: Catalog) -> Insert:
     source = bind_table(table.name, table, sql, catalog)
     with errors_at(sql, table):
         try:
-            defaults = Defaults(source, catalog_of(table, catalog).rules(table.name), sql)
+            defaults = Defaults(source, catalog_of(table, catalog).rules(table.name), catalog.fold_constants)
         except CatalogError as error:
             raise ValueError(str(error)) from error
     by_name = bool(tree.args.get("by_name"))
@@ -61,7 +61,7 @@ def bind_insert(tree: exp.Insert, sql: str, catalog: Catalog) -> Insert:
         positions = target_positions(source, named, sql)
         check_count(query, len(query.expressions[0].expressions), positions, source, sql)
         targets = [types.value_type(source.schema.field(position).type) for position in positions]
-        plan = bind_values(_with_defaults(query, positions, defaults), sql, targets)
+        plan = bind_values(_with_defaults(query, positions, defaults), sql, catalog.fold_constants, targets)
     else:
         plan = bind_query(query, sql, catalog)
         if by_name:

@@ -31,14 +31,14 @@ from bamquery.sql_frontend.syntax import ast_nodes as syntax
 from bamquery.text.identifiers import fold_case, suggestion
 
 
-def bind_create_table(tree: exp.Create, sql: str) -> CreateTable:
+def bind_create_table(tree: exp.Create, sql: str, catalog: Catalog) -> CreateTable:
     """CREATE TABLE name (columns).
 
     Raises:
         SqlError: types that there are not, names given twice, defaults that are no values of their type.
     """
     schema = tree.this
-    columns = tuple(apply_to_each(lambda node: _definition(node, sql), schema.expressions, sql))
+    columns = tuple(apply_to_each(lambda node: _definition(node, sql, catalog), schema.expressions, sql))
     _check_names([node.this for node in schema.expressions], sql)
     return CreateTable(
         schema.this.name, columns, bool(tree.args.get("replace")), bool(tree.args.get("exists"))
@@ -54,7 +54,7 @@ def _check_names(nodes: Sequence[exp.Expr], sql: str) -> None:
         seen.add(fold_case(node.name))
 
 
-def _definition(node: exp.Expr, sql: str) -> ColumnDefinition:
+def _definition(node: exp.Expr, sql: str, catalog: Catalog) -> ColumnDefinition:
     """One column: a name, a type, NOT NULL and DEFAULT."""
     with errors_at(sql, node):
         if not isinstance(node, exp.ColumnDef) or node.args.get("kind") is None:
@@ -68,7 +68,7 @@ def _definition(node: exp.Expr, sql: str) -> ColumnDefinition:
             case exp.DefaultColumnConstraint(this=value):
                 default = value.unnest().sql("duckdb")
                 with errors_at(sql, value):
-                    bind_default(value, sql, kind)
+                    bind_default(value, sql, kind, catalog.fold_constants)
             case other:
                 with errors_at(sql, other):
                     raise ValueError(f"{type(other).__name__} cannot stand here")
@@ -123,7 +123,7 @@ def bind_alter(
     source = _target(tree, sql, catalog)
     match tree.args["action"]:
         case syntax.AddColumn() as action:
-            return _add_column(action, source, sql)
+            return _add_column(action, source, sql, catalog)
         case syntax.DropColumn(this=name) as action:
             if_exists = bool(action.args.get("exists"))
             if if_exists and source is not None and not _has_column(source, name.name):
@@ -191,8 +191,8 @@ def _target(tree: syntax.AlterTable, sql: str, catalog: Catalog) -> Source | Non
     return source
 
 
-def _add_column(action: syntax.AddColumn, source: Source | None, sql: str) -> AddColumn:
-    column = _definition(action.this, sql)
+def _add_column(action: syntax.AddColumn, source: Source | None, sql: str, catalog: Catalog) -> AddColumn:
+    column = _definition(action.this, sql, catalog)
     if_not_exists = bool(action.args.get("exists"))
     if source is None:
         return AddColumn(None, column)
@@ -203,7 +203,7 @@ def _add_column(action: syntax.AddColumn, source: Source | None, sql: str) -> Ad
             raise ValueError(f'table "{source.name}" has a column "{column.name}" already')
     initial: pa.Scalar[Any] | None = None
     if column.default is not None:
-        value = bind_default(parse_default(column.default), sql, column.type)
+        value = bind_default(parse_default(column.default), sql, column.type, catalog.fold_constants)
         assert isinstance(value, Literal)
         initial = value.value if value.value.is_valid else None
     return AddColumn(source.name, column, initial)

@@ -11,10 +11,9 @@ from bamquery.engine.cuda.scan.columns import libcudf_rows
 from bamquery.engine.cuda.scan.columns.scan_column import ScanColumn
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.operators.scan.device_scan import ScanWork
+from bamquery.engine.operators.scan.open_fragments import open_as_set
 from bamquery.storage.fragments.fragment import Fragment
-from bamquery.storage.readers.block_reader import BlockReader, ReadCounters
-from bamquery.storage.readers.mapped_reader import MappedReader
-from bamquery.storage.readers.queue_reader import QueueReader
+from bamquery.storage.readers.block_reader import ReadCounters
 
 
 class Dictionaries:
@@ -54,12 +53,8 @@ class Dictionaries:
     def _read_values(self, fragment: Fragment, column: str) -> Any:
         """The values, which the fragment keeps."""
         counters = ReadCounters()
-        settings, profile = self._work.context.settings, self._work.profile
-        reader: BlockReader
-        if settings.reader == "direct":
-            reader = QueueReader(fragment.path, fragment.data_bytes)
-        else:
-            reader = MappedReader(fragment.path, fragment.data_bytes, settings.block_size)
+        profile = self._work.profile
+        reader = open_as_set(fragment, self._work.context.settings)
         try:
             with profile.columns[column].clock.reading():
                 return fragment.dictionary(column, reader, counters)

@@ -1,5 +1,6 @@
 """From CUDA C++ to machine code: what makes it be made again, and how mistakes are told."""
 
+import shutil
 import threading
 from pathlib import Path
 
@@ -58,6 +59,15 @@ def test_a_changed_header_is_compiled_again(source: Path, cache: KernelCache) ->
     assert second.code != first.code
 
 
+def test_a_copy_elsewhere_is_found_unless_its_lines_are_named(source: Path, cache: KernelCache) -> None:
+    lines = CompileOptions("sm_90", line_info=True)
+    for options in (FOR_H200, lines):
+        compile_kernel(source, options, cache)
+    copy = shutil.copytree(source.parent, source.parent / "copy", ignore=shutil.ignore_patterns("cache"))
+    assert compile_kernel(copy / source.name, FOR_H200, cache).cached
+    assert not compile_kernel(copy / source.name, lines, cache).cached
+
+
 @pytest.mark.parametrize("name", ["nvrtc_version", "cccl_version"])
 def test_another_compiler_compiles_again(
     source: Path, cache: KernelCache, name: str, monkeypatch: pytest.MonkeyPatch
@@ -69,7 +79,8 @@ def test_another_compiler_compiles_again(
 
 def test_a_damaged_entry_is_compiled_again(source: Path, cache: KernelCache) -> None:
     first = compile_kernel(source, FOR_H200, cache)
-    (entry,) = cache.folder.iterdir()
+    assert cache.folder is not None
+    (entry,) = (path for path in cache.folder.rglob("*") if path.is_file())
     entry.write_bytes(entry.read_bytes()[:-7])
     again = compile_kernel(source, FOR_H200, cache)
     assert not again.cached

@@ -41,7 +41,7 @@ def test_many_members(device: Device[Any]) -> None:
     values: Any = pa.array([5, None, 300, -1, 7], pa.int64())
     wanted: Any = pa.array(range(7, 400), pa.int64())
     condition = Call("in", (ColumnRef(0, "k", pa.int64()), Members(wanted)), pa.bool_())
-    assert not device.expression_refusals(condition)
+    assert not device.capabilities.expression_refusals(condition)
     frame = device.from_arrow(pa.RecordBatch.from_arrays([values], names=["k"]))
     found = device.to_arrow(device.evaluate([condition], frame), [Field("found", pa.bool_())])
     assert found.column(0).to_pylist() == [False, None, True, False, True]

@@ -16,6 +16,7 @@ from bamquery.driver.gpu.arguments import pack
 from bamquery.driver.gpu.device import GpuKernel
 from bamquery.engine.cpu.casts.cast import to_dictionary
 from bamquery.engine.cpu.device import CpuDevice
+from bamquery.engine.cuda.capabilities import CUDA
 from tests.unit.engine.cuda_scan.emulator import Emulator
 
 NOT_READY = 600
@@ -284,6 +285,7 @@ class FakeDevice:
     """`bamquery.engine.cuda.device.CudaDevice`: frames of fake columns, computed by the CPU device."""
 
     name = "cuda:0"
+    capabilities = CUDA
     task_size = 16
 
     def __init__(self, session: FakeSession, frame: Any) -> None:
@@ -299,6 +301,9 @@ class FakeDevice:
 
     def from_arrow(self, batch: pa.RecordBatch) -> Any:
         return self._frame(tuple(FakeColumn(column) for column in batch.columns), batch.num_rows)
+
+    def from_columns(self, columns: Sequence[pa.Array[Any]]) -> Any:
+        return self.from_arrow(self._cpu.from_columns(columns))
 
     def batch(self, frame: Any) -> pa.RecordBatch:
         names = [str(i) for i in range(len(frame.columns))]
@@ -334,16 +339,3 @@ class FakeDevice:
 
     def concatenate(self, frames: Sequence[Any]) -> Any:
         return self.from_arrow(self._cpu.concatenate([self.batch(frame) for frame in frames]))
-
-    def column_reader(self, reader: Any) -> Any:
-        return _Reader(self, self._cpu.column_reader(reader))
-
-
-class _Reader:
-    def __init__(self, device: FakeDevice, reader: Any) -> None:
-        self._device = device
-        self._reader = reader
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = getattr(self._reader, name)
-        return lambda *arguments: self._device.from_arrow(method(*arguments))

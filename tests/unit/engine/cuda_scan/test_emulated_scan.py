@@ -128,7 +128,7 @@ def test_strings_go_through_queue_pairs_where_files_cannot_be_pinned(
 @pytest.mark.parametrize("name", KEYS)
 def test_kernels_compare(device: Any, table: Snapshot, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """And nothing else does, neither while a column streams nor behind another filter."""
-    monkeypatch.setattr(device, "matching", None)
+    monkeypatch.setattr(device, "matching_positions", None)
     predicates = [compare(table, name, "equal", _one_of(table.schema.field(name).type))]
     run(device, table, ("i64",), predicates)
     run(device, table, ("i64",), [compare(table, "pick", "less", 0.2), *predicates])

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import bamquery
-from bamquery.engine.cpu.device import CpuDevice
+from bamquery.engine.cpu.device import CPU, CpuDevice
 from bamquery.engine.device import Device
 from bamquery.engine.device_factory import open_device
-from bamquery.plan.expressions import Call, Expression, walk
+from bamquery.plan.expressions import Call, Expression
+
+
+def _no_upper(part: Expression) -> list[str]:
+    missing = isinstance(part, Call) and part.function == "upper"
+    return ["the cuda device has no upper(); SET device = 'cpu' for this query"] * missing
 
 
 class _Picky(CpuDevice):
     """Has no upper(), and says so as a GPU does."""
 
     name = "cuda:0"  # type: ignore[assignment]
-
-    def expression_refusals(self, expression: Expression) -> list[str]:
-        calls = [part for part in walk(expression) if isinstance(part, Call) and part.function == "upper"]
-        return ["the cuda device has no upper(); SET device = 'cpu' for this query" for _ in calls]
+    capabilities = replace(CPU, device="cuda", on_host=False, part_gaps=_no_upper)  # type: ignore[misc]
 
 
 @pytest.fixture
@@ -78,7 +81,6 @@ def test_what_the_cpu_refuses_too_is_refused(
     con: bamquery.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     con.set("allow_cpu", True)
-    refuse = _Picky.expression_refusals
-    monkeypatch.setattr(CpuDevice, "expression_refusals", refuse)
+    monkeypatch.setattr(CpuDevice, "capabilities", replace(CPU, part_gaps=_no_upper))
     with pytest.raises(bamquery.UnsupportedError, match=r"no upper\(\)"):
         con.sql(SQL).to_arrow()

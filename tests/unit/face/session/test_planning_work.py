@@ -123,7 +123,7 @@ def test_conditions_of_a_chain_go_down_together(
         plans.append(plan)
         return optimizer.optimize(plan)
 
-    monkeypatch.setattr("bamquery.session.result.optimize", kept)
+    monkeypatch.setattr("bamquery.session.optimized_plans.optimize", kept)
     counts = []
     for size in (20, 40, 80):
         ends = "".join(f" WHERE x <> {i})" for i in range(size))

@@ -11,7 +11,7 @@ import pytest
 
 import bamquery
 from bamquery.errors import BamQueryError, SqlError
-from bamquery.session import statement_cache
+from bamquery.session import optimized_plans, statement_cache
 
 
 @pytest.fixture
@@ -42,6 +42,18 @@ def test_the_second_time_nothing_is_bound(con: bamquery.Connection, bound: list[
     answers = [con.sql(QUERY).fetchall() for _ in range(4)]
     assert answers == [[(5, 1)]] * 4
     assert bound == [QUERY]
+
+
+def test_from_the_third_time_on_nothing_is_optimised(
+    con: bamquery.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for query in (QUERY, "SELECT b FROM (SELECT * FROM t WHERE a > 1) WHERE b < 30"):
+        answers = [con.sql(query).fetchall() for _ in range(2)]
+        with monkeypatch.context() as patched:
+            patched.setattr(optimized_plans, "optimize", lambda plan: pytest.fail("it was optimised"))
+            relation = con.sql(query)
+            assert [relation.fetchall(), relation.set_alias("x").fetchall()] == answers
+            assert "Scan" in relation.explain()
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bamquery.data_types.type_groups import is_numeric
-from bamquery.engine.cpu.casts.cast import is_castable
 from bamquery.engine.cpu.device import CpuDevice
+from bamquery.engine.formulas.type_families import is_castable
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Literal
 from bamquery.plan.literals.conversion import NotConvertedError, convert

@@ -5,16 +5,15 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import pytest
 from sqlglot import exp
 
 from bamquery.sql_frontend import parameters
-from bamquery.sql_frontend.binder.sources import from_clause as binder_sources
+from bamquery.sql_frontend.binder.sources.from_clause import bind_values
 from bamquery.sql_frontend.parser.parser import parse
 from bamquery.statement_context.cancellation import use_cancellation_check
 
 
-def test_each_constant_asks_whether_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_constant_asks_whether_to_go_on() -> None:
     asked = 0
     before_each: list[int] = []
 
@@ -29,9 +28,8 @@ def test_each_constant_asks_whether_to_go_on(monkeypatch: pytest.MonkeyPatch) ->
     sql = "SELECT * FROM (VALUES " + ", ".join(f"({i}, '{i}')" for i in range(50)) + ")"
     values = parse(sql)[0].find(exp.Values)
     assert values is not None
-    monkeypatch.setattr(binder_sources, "fold_expression", folded)
     with use_cancellation_check(ask):
-        plan = binder_sources.bind_values(values, sql)
+        plan = bind_values(values, sql, folded)
     assert [len(field.name) for field in plan.fields] == [4, 4]
     assert len(before_each) == 100
     assert len(set(before_each)) == 100

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from bamquery.data_types.names import type_name
 from bamquery.data_types.type_groups import HUGEINT
-from bamquery.engine.cpu.casts.cast import cast, is_castable
+from bamquery.engine.cpu.casts.cast import CONVERSIONS, cast
+from bamquery.engine.formulas.type_families import CASTS, is_castable
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import Cast, ColumnRef
 from tests.oracle import check, plain
@@ -33,6 +34,10 @@ def comparable(source: pa.DataType, target: pa.DataType) -> bool:
             return target.unit == "us" and source.tz is None
         return (source.unit, getattr(target, "unit", None)) != ("ns", "s")
     return True
+
+
+def test_every_cast_of_plans_is_here_and_no_other() -> None:
+    assert set(CONVERSIONS) == {(source, target) for source, targets in CASTS.items() for target in targets}
 
 
 PAIRS = [(a, b) for a in PLAIN_TYPES for b in PLAIN_TYPES if comparable(a, b)]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import bamquery
-from bamquery.engine.cuda import refusals as on_gpu
+from bamquery.engine.cuda.capabilities import CUDA
 from bamquery.engine.lowering import refusals
 from bamquery.engine.profiling.query_profile import ScanProfile
 from bamquery.plan.optimizer import optimize
@@ -120,25 +118,10 @@ def test_numbers_go_on_through_fragments_of_several_ages(tmp_path: Path) -> None
         assert con.sql("SELECT rowid FROM t WHERE c IS NOT NULL ORDER BY 1 LIMIT 1").fetchall() == [(5000,)]
 
 
-class _Gpu(SimpleNamespace):
-    """A device that reads chunks itself, as the cuda device does."""
-
-    def scan(self, work: object) -> Iterator[pa.RecordBatch]:
-        raise AssertionError("nothing is to be read")
-
-
 def test_a_gpu_refuses_it_by_name(con: bamquery.Connection) -> None:
-    device: Any = _Gpu(
-        name="cuda:0",
-        expression_refusals=on_gpu.expression_refusals,
-        aggregate_refusals=on_gpu.aggregate_refusals,
-        window_refusals=on_gpu.window_refusals,
-        type_refusals=on_gpu.type_refusals,
-    )
-
     def reasons(query: str) -> list[str]:
         plan = optimize(con.sql(query).plan_of(con._session))
-        return list(refusals(plan, device))
+        return list(refusals(plan, CUDA))
 
     words = "the cuda device has no rowid: its scans do not number rows; SET device = 'cpu' for this query"
     assert reasons("SELECT position FROM t WHERE rowid = 3") == [words]

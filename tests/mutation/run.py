@@ -1,0 +1,243 @@
+"""Faults put into a room on purpose, one at a time: how many of them its tests find.
+
+    python -m tests.mutation.run --room windows --mutants 150 --seed 1 --jobs 16
+    python -m tests.mutation.run --room windows --at engine/cpu/windows/frames.py:57    # those of one line
+
+Tests are collected once. A first run, in a process for each job, sees which lines each test runs and for how
+long; then each mutant gets a process of its own, forked off, in which the tests that run its line are run
+until one fails, quick ones first. What no test finds survives, and is printed; what equivalent.toml lists
+does not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import mmap
+import os
+import pickle
+import random
+import resource
+import shutil
+import signal
+import struct
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+from tests.mutation.mutants import REPOSITORY, Mutant, apply, list_mutants, module_name, record_lines
+from tests.mutation.rooms import ROOMS, Room, equivalent_mutants
+
+LEAST_SCORE = 90
+_FOUND, _SURVIVED, _BROKEN = 1, 0, 3
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the first run saw of a test."""
+
+    passed: bool
+    seconds: float
+    lines: frozenset[tuple[str, int]]
+
+
+class Child:
+    """A process that was forked off to do something; it is killed where a deadline that it has set passes."""
+
+    def __init__(self, work: Callable[[Child], int], folder: Path) -> None:
+        """Start it, with a folder of its own for all that is temporary."""
+        self._deadline = mmap.mmap(-1, 8)
+        self._folder = folder
+        self.extend(3600)
+        folder.mkdir()
+        self.process = os.fork()
+        if not self.process:
+            status = _BROKEN
+            try:
+                os.setsid()
+                null = os.open(os.devnull, os.O_RDWR)
+                for stream in (0, 1, 2):
+                    os.dup2(null, stream)
+                os.environ["TMPDIR"] = os.environ["PYTEST_DEBUG_TEMPROOT"] = str(folder)
+                tempfile.tempdir = None
+                status = work(self)
+            finally:
+                os._exit(status)
+
+    def extend(self, seconds: float) -> None:
+        """Set the deadline: so many seconds from now."""
+        self._deadline[:] = struct.pack("d", time.monotonic() + seconds)
+
+    def ended(self) -> int | None:
+        """Its status once it has ended, or was killed: below zero then."""
+        late = time.monotonic() > struct.unpack("d", self._deadline)[0]
+        if late:
+            os.killpg(self.process, signal.SIGKILL)
+        process, status = os.waitpid(self.process, 0 if late else os.WNOHANG)
+        if not process:
+            return None
+        shutil.rmtree(self._folder, ignore_errors=True)
+        return os.waitstatus_to_exitcode(status)
+
+
+class Plugin:
+    """What pytest does once it has collected the room's tests."""
+
+    def __init__(self, room: Room, arguments: argparse.Namespace, folder: Path) -> None:
+        """Take what was asked for."""
+        self._room = room
+        self._arguments = arguments
+        self._folder = folder
+        self.survivors = 0
+        self.score = 0.0
+
+    def pytest_sessionstart(self) -> None:
+        """No example is made smaller: that it fails is enough."""
+        from hypothesis import Phase, settings  # after pytest, which rewrites it
+
+        phases = (Phase.explicit, Phase.generate)
+        settings.register_profile("mutation", settings.get_profile("house"), phases=phases)
+        settings.load_profile("mutation")
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Look at all tests, then at each mutant."""
+        files = self._room.files()
+        for file in files:
+            importlib.import_module(module_name(file))
+        started = time.monotonic()
+        seen = self._look(session.items, files)
+        failed = [name for name, test in seen.items() if not test.passed]
+        print(
+            f"{len(seen)} tests in {time.monotonic() - started:.0f} s; {len(failed)} fail or are skipped by "
+            "themselves and are left out",
+            flush=True,
+        )
+        for name in failed:
+            print(f"    {name}")
+        self._try(session.items, self._chosen(files), seen)
+        return True
+
+    def _chosen(self, files: Iterable[str]) -> list[Mutant]:
+        mutants = [mutant for file in files for mutant in list_mutants(file)]
+        if self._arguments.at:
+            return [m for m in mutants if f"{m.file}:{m.line}:".startswith(self._arguments.at + ":")]
+        count = min(self._arguments.mutants, len(mutants))
+        print(f"{count} of {len(mutants)} mutants in {len(self._room.files())} files", flush=True)
+        return random.Random(self._arguments.seed).sample(mutants, count)
+
+    def _look(self, items: list[pytest.Item], files: list[str]) -> dict[str, Seen]:
+        """Run every test once, in as many processes as there are jobs."""
+
+        def look(share: list[pytest.Item], answer: Path) -> int:
+            hits: set[tuple[str, int]] = set()
+            for file in files:
+                record_lines(file, lambda line, file=file: hits.add((file, line)))  # type: ignore[misc]
+            seen = {}
+            for place, item in enumerate(share):
+                hits.clear()
+                begun = time.monotonic()
+                following = share[place + 1] if place + 1 < len(share) else None
+                reports = runtestprotocol(item, log=False, nextitem=following)
+                passed = all(report.passed for report in reports)
+                seen[item.nodeid] = Seen(passed, time.monotonic() - begun, frozenset(hits))
+            answer.write_bytes(pickle.dumps(seen))
+            return 0
+
+        answers = [self._folder / f"seen-{job}" for job in range(self._arguments.jobs)]
+        works = [
+            lambda child, job=job, answer=answer: look(items[job :: self._arguments.jobs], answer)
+            for job, answer in enumerate(answers)
+        ]
+        self._run(works, lambda job, status: None)  # type: ignore[arg-type]
+        return {name: test for answer in answers for name, test in pickle.loads(answer.read_bytes()).items()}
+
+    def _try(self, items: list[pytest.Item], mutants: list[Mutant], seen: dict[str, Seen]) -> None:
+        equivalent = equivalent_mutants()
+        counted = [mutant for mutant in mutants if mutant.key not in equivalent]
+        ends: Counter[str] = Counter()
+        ends["equivalent"] = len(mutants) - len(counted)
+        choices = [_choose(mutant, items, seen) for mutant in counted]
+
+        def attempt(child: Child, mutant: Mutant, chosen: list[pytest.Item]) -> int:
+            most = self._arguments.memory << 30
+            resource.setrlimit(resource.RLIMIT_AS, (most, most))
+            apply(mutant)
+            for place, item in enumerate(chosen):
+                child.extend(self._arguments.patience + 5 * seen[item.nodeid].seconds)
+                following = chosen[place + 1] if place + 1 < len(chosen) else None
+                if any(report.failed for report in runtestprotocol(item, log=False, nextitem=following)):
+                    return _FOUND
+            return _SURVIVED
+
+        def note(place: int, status: int) -> None:
+            mutant = counted[place]
+            end = {_FOUND: "found", _SURVIVED: "survived", _BROKEN: "broken"}.get(status, "hangs or dies")
+            if end == "survived" and not choices[place]:
+                end = "not run by any test"
+            ends[end] += 1
+            if self._arguments.verbose or end in {"survived", "broken", "not run by any test"}:
+                print(f"{end}: {mutant}", flush=True)
+
+        works = [
+            lambda child, mutant=mutant, chosen=chosen: attempt(child, mutant, chosen)
+            for mutant, chosen in zip(counted, choices, strict=True)
+        ]
+        self._run(works, note)  # type: ignore[arg-type]
+        self.score = 100 * (ends["found"] + ends["hangs or dies"]) / max(len(counted), 1)
+        print(", ".join(f"{count} {end}" for end, count in ends.most_common()))
+        print(f"score {self.score:.1f} %")
+
+    def _run(self, works: list[Callable[[Child], int]], note: Callable[[int, int], None]) -> None:
+        """Do all of it in processes, as many at a time as there are jobs."""
+        waiting = list(enumerate(works))[::-1]
+        running: dict[int, Child] = {}
+        while waiting or running:
+            while waiting and len(running) < self._arguments.jobs:
+                place, work = waiting.pop()
+                running[place] = Child(work, self._folder / f"work-{place}")
+            time.sleep(0.02)
+            for place, child in list(running.items()):
+                if (status := child.ended()) is not None:
+                    del running[place]
+                    note(place, status)
+
+
+def _choose(mutant: Mutant, items: list[pytest.Item], seen: dict[str, Seen]) -> list[pytest.Item]:
+    """The tests that run its statement and pass, quick ones first."""
+    spot = (mutant.file, mutant.statement)
+    chosen = [item for item in items if seen[item.nodeid].passed and spot in seen[item.nodeid].lines]
+    return sorted(chosen, key=lambda item: seen[item.nodeid].seconds)
+
+
+def main() -> int:
+    """Run one room; the status is 1 below the least score."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation.run")
+    parser.add_argument("--room", choices=ROOMS, required=True)
+    parser.add_argument("--mutants", type=int, default=150, help="how many are drawn")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--at", help="FILE:LINE, whose mutants are tried, or FILE for all of it")
+    parser.add_argument("--patience", type=float, default=10, help="seconds a test may take beyond its own")
+    parser.add_argument("--memory", type=int, default=16, help="GiB of addresses of a process")
+    parser.add_argument("--verbose", action="store_true", help="print those that are found, too")
+    arguments = parser.parse_args()
+    room = ROOMS[arguments.room]
+    os.chdir(REPOSITORY)
+    with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
+        plugin = Plugin(room, arguments, Path(folder))
+        options = ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow and not gpu"]
+        status = pytest.main([*options, *room.tests], plugins=[plugin])
+    if status not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}:
+        return int(status)
+    return int(plugin.score < LEAST_SCORE)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -103,6 +103,11 @@ def value_kind(value: Any) -> str:
 
 
 _TEXTS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
+    # DuckDB reads eight digits of a fraction at once, and then no separator.
+    (
+        "number with _ behind 8 digits of a fraction",
+        re.compile(r"\s*[+-]?[\d_]*\.(?:\d{8}){1,2}_\d.*", re.DOTALL),
+    ),
     ("infinite", re.compile(r"\s*[+-]?inf(inity)?\s*", re.IGNORECASE)),
     ("number with an exponent", re.compile(r"\s*[+-]?[\d_]*\.?[\d_]*[eE][+-]?[\d_]+\s*")),
     ("number", re.compile(r"\s*[+-]?[\d_.]+\s*")),

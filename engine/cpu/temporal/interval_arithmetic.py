@@ -414,10 +414,14 @@ def _time_bucket(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         start = np.full(rows, _FIRST_MONDAY) if origin is None else origin
         size = np.where(by_clock, fixed, 1)
         # Of the origin only the place within a bucket matters, and the whole of it may be too far away.
-        start = np.fmod(start, size)
-        away = subtract_checked(values, start, by_clock, "time_bucket()")
-        first = subtract_checked(away, away % size, by_clock, "time_bucket()")
-        begins = np.where(by_clock, -subtract_checked(-start, first, by_clock, "time_bucket()"), 0)
+        if getattr(moment.type, "tz", None) is None:
+            start = np.fmod(start, size)
+            away = subtract_checked(values, start, by_clock, "time_bucket()")
+            first = subtract_checked(away, away % size, by_clock, "time_bucket()")
+            begins = np.where(by_clock, -subtract_checked(-start, first, by_clock, "time_bucket()"), 0)
+        else:  # by the calendar, to which nothing is too far away
+            place = (values % size - start % size) % size
+            begins = np.where(by_clock, subtract_checked(values, place, by_clock, "time_bucket()"), 0)
     if by_month.any():
         month = np.full(rows, _FIRST_MONTH) if origin is None else months_of(origin // DAY_MICROSECONDS)
         size = np.where(by_month, width.months, 1)

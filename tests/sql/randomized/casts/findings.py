@@ -103,11 +103,6 @@ def value_kind(value: Any) -> str:
 
 
 _TEXTS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
-    # DuckDB reads eight digits of a fraction at once, and then no separator.
-    (
-        "number with _ behind 8 digits of a fraction",
-        re.compile(r"\s*[+-]?[\d_]*\.(?:\d{8}){1,2}_\d.*", re.DOTALL),
-    ),
     ("infinite", re.compile(r"\s*[+-]?inf(inity)?\s*", re.IGNORECASE)),
     ("number with an exponent", re.compile(r"\s*[+-]?[\d_]*\.?[\d_]*[eE][+-]?[\d_]+\s*")),
     ("number", re.compile(r"\s*[+-]?[\d_.]+\s*")),
@@ -118,6 +113,18 @@ _TEXTS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
 def kind_of_text(text: str) -> str:
     """What a text looks like, as far as differences depend on it."""
     return next((name for name, pattern in _TEXTS if pattern.fullmatch(text)), "another text")
+
+
+_SEPARATED: Final = (
+    ("number with _ behind 8 digits of a fraction", re.compile(r"[\d_]*\.(?:\d{8}){1,2}_\d")),
+    ("number with _ among more than 19 digits", re.compile(r"(?=(?:[_.]?\d){20})[\d.]*_")),
+)
+
+
+def kind_of_separated(text: str) -> str | None:
+    """Of a number with separators where DuckDB's reader of floats stops, or counts them as digits."""
+    number = text.lstrip(" \t\n\r\v\f+-")
+    return next((name for name, pattern in _SEPARATED if pattern.match(number)), None)
 
 
 def kind_of_value(value: Value) -> str:

@@ -5,13 +5,12 @@ python -m tests.sql.randomized.casts.known_calls     # writes the list there ane
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-
-import numpy as np
 
 from tests.sql.randomized.casts.compare import Difference
 
@@ -67,6 +66,7 @@ _YEARS: Final = ("year", "decade", "date_part", "datepart")
 _ZEROS: Final = frozenset({"0.0", "-0.0"})
 _SPAN: Final = re.compile(r"MonthDayNano\(months=(-?\d+), days=(-?\d+), nanoseconds=(-?\d+)\)")
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+_FLOAT_DIGITS: Final = 1e-7
 _DAY_NANOSECONDS: Final = 86_400 * 10**9
 _FIRST_WORD: Final = str(-(2**63))
 _YEAR_1900: Final = "-2208988800000000"
@@ -77,7 +77,8 @@ def _say_the_same_floats(one: str, other: str) -> bool:
     if _NUMBER.sub("0", one) != _NUMBER.sub("0", other):
         return False
     pairs = zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=True)
-    return all(np.float32(a) == np.float32(b) for a, b in pairs)
+    # A text behind a number may be taken for more digits of it.
+    return all(math.isclose(float(a), float(b), rel_tol=_FLOAT_DIGITS) for a, b in pairs)
 
 
 def _are_neighbours(one: str, other: str) -> bool:
@@ -223,7 +224,11 @@ KNOWN: Final = (
         "`substring(x, -4294967296)`",
         "without the last character",
         "all of the text",
-        lambda a: a.name in ("substr", "substring") and "-4294967296" in a.sql and a.theirs == a.ours[:-1],
+        lambda a: (
+            a.name in ("substr", "substring")
+            and ("-4294967296" in a.sql or "bigint" in a.sql)
+            and a.theirs == a.ours[:-1]
+        ),
     ),
     Known(
         "a constant TIMESTAMP before 290309-12-22 (BC), as of `make_timestamp`",

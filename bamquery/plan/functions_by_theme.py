@@ -137,6 +137,7 @@ TIMES: Final[Mapping[str, str]] = MappingProxyType(
         "interval_normalize": "30 days as a month, 24 hours as a day; the rest is not negative",
         "interval_part": "interval_part(a, unit literal), int64",
         "interval_seconds": "double; a year has 365.25 days, a month 30",
+        "interval_milliseconds": "int64; whole ones of each part",
         "interval_microseconds": "int64; a month has 30 days",
         "interval_order": "HUGEINT, equal and ordered as the intervals are",
         "interval_trunc": "interval_trunc(a, unit literal): without what is smaller",

@@ -40,7 +40,8 @@ ABSENT: Final[Mapping[str, str]] = MappingProxyType(
             ("interval_add", "interval_subtract", "interval_negate", "interval_times"), _INTERVALS
         ),
         **dict.fromkeys(("interval_scale", "interval_divide", "interval_normalize"), _INTERVALS),
-        **dict.fromkeys(("interval_part", "interval_seconds", "interval_microseconds"), _INTERVALS),
+        **dict.fromkeys(("interval_part", "interval_seconds", "interval_milliseconds"), _INTERVALS),
+        "interval_microseconds": _INTERVALS,
         "interval_order": _INTERVALS,
         "interval_trunc": _INTERVALS,
     }

@@ -101,6 +101,7 @@ SCALARS: Final[Mapping[str, FunctionContract]] = MappingProxyType(
         "interval_divide": OF_INTERVALS.with_text("an interval and a double; null where it is 0"),
         "interval_part": OF_INTERVALS.with_text("interval_part(a, unit literal), int64"),
         "interval_seconds": OF_INTERVALS.with_text("double; a year has 365.25 days, a month 30"),
+        "interval_milliseconds": OF_INTERVALS.with_text("int64; whole ones of each part"),
         "interval_microseconds": OF_INTERVALS.with_text("int64; a month has 30 days"),
         "interval_order": OF_INTERVALS.with_text("HUGEINT, equal and ordered as the intervals are"),
         "interval_trunc": OF_INTERVALS.with_text("interval_trunc(a, unit literal): without what is smaller"),

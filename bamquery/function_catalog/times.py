@@ -141,7 +141,7 @@ SECTION: Final = Section(
             "epoch_ms",
             _OF_DATE.format("BIGINT"),
             "Milliseconds since 1970, or midnight.",
-            calls="to_count interval_microseconds days_between multiply",
+            calls="to_count interval_milliseconds days_between multiply",
         ),
         Entry(
             "epoch_us",

@@ -27,8 +27,8 @@ from bamquery.engine.cuda.scan.scan import scan_on_gpu
 from bamquery.engine.cuda.session import CudaSession, open_session
 from bamquery.engine.cuda.transfer import record_batches as transfer
 from bamquery.engine.cuda.transfer.upload import upload
-from bamquery.engine.cuda.windows.answers import portion_ends
-from bamquery.engine.cuda.windows.compute import window_answers, window_columns
+from bamquery.engine.cuda.windows.call_values import portion_ends
+from bamquery.engine.cuda.windows.compute import window_call_values, window_columns
 from bamquery.engine.device import RestOfPartition
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import AggregateCall, Expression
@@ -234,8 +234,8 @@ class CudaDevice:
         kernels = self.kernels
 
         def computed() -> CudaFrame:
-            answers = window_answers(kernels, window, frame, rest)
-            return make_frame(window_columns(window, answers, 0, frame.rows), frame.rows)
+            values = window_call_values(kernels, window, frame, rest)
+            return make_frame(window_columns(window, values, 0, frame.rows), frame.rows)
 
         return self._run_on_gpu("a window", computed)
 
@@ -249,12 +249,12 @@ class CudaDevice:
     ) -> Iterator[CudaFrame]:
         """The values of a window's calls for some rows, by as many as are copied at once."""
         kernels, stop = self.kernels, frame.rows if count is None else first + count
-        answers = self._run_on_gpu("a window", lambda: window_answers(kernels, window, frame, rest))
+        values = self._run_on_gpu("a window", lambda: window_call_values(kernels, window, frame, rest))
 
         def portion(start: int, end: int) -> CudaFrame:
-            return make_frame(window_columns(window, answers, start, end), end - start)
+            return make_frame(window_columns(window, values, start, end), end - start)
 
-        ends = self._run_on_gpu("a window", lambda: portion_ends(kernels, answers, first, stop))
+        ends = self._run_on_gpu("a window", lambda: portion_ends(kernels, values, first, stop))
         for start, end in zip([first, *ends], ends, strict=False):
             check_cancelled()
             yield self._run_on_gpu("a window", partial(portion, start, end))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ from pylibcudf.binaryop import BinaryOperator
 from pylibcudf.reduce import ScanType
 from pylibcudf.types import TypeId
 
-from bamquery.engine.cuda.kernels import BOOL, INT64, Kernels
+from bamquery.engine.cuda.kernels import BOOL, FLOAT64, INT64, Kernels
 
 _KINDS: Final[dict[TypeId, Any]] = {
     TypeId.INT32: pa.int32(),
@@ -56,6 +57,9 @@ class Vector:
     def __truediv__(self, other: Vector | float) -> Vector:
         return self._apply(BinaryOperator.DIV, other)
 
+    def __floordiv__(self, other: Vector | int) -> Vector:
+        return self._apply(BinaryOperator.DIV, other)
+
     def __mod__(self, other: Vector | float) -> Vector:
         return self._apply(BinaryOperator.MOD, other)
 
@@ -81,6 +85,10 @@ class Vector:
     def differs(self, other: Vector | float) -> Mask:
         """Where they are not."""
         return self._test(BinaryOperator.NOT_EQUAL, other)
+
+    def ratio(self, divisor: Vector) -> Vector:
+        """The quotients as float64."""
+        return self.cast(FLOAT64) / divisor.cast(FLOAT64)
 
     def power(self, exponent: float) -> Vector:
         """Raised to a power."""
@@ -114,10 +122,6 @@ class Vector:
         """Those from `start` to before `end`."""
         return Vector(self._kernels, self._kernels.slice_column(self.column, start, end))
 
-    def prepend(self, first: Vector) -> Vector:
-        """One more number in front."""
-        return Vector(self._kernels, self._kernels.concatenate([first.column, self.column]))
-
     def totals(self) -> Vector:
         """Sums of none, the first, the first two, ... up to all: one more than there are numbers."""
         kernels = self._kernels
@@ -127,7 +131,7 @@ class Vector:
         running = plc.reduce.scan(
             self.column, plc.aggregation.sum(), ScanType.INCLUSIVE, stream=kernels.stream, mr=kernels.memory
         )
-        return Vector(kernels, running).prepend(nothing)
+        return Vector(kernels, kernels.concatenate([nothing.column, running]))
 
     def repeats(self, counts: Vector) -> Vector:
         """Each number so many times."""
@@ -137,6 +141,14 @@ class Vector:
         times = kernels.convert(counts.column, plc.DataType(TypeId.INT32))
         table = plc.filling.repeat(plc.Table([self.column]), times, stream=kernels.stream)
         return Vector(kernels, table.columns()[0])
+
+    def changes(self) -> Mask:
+        """Whether each of at least one number differs from the one before; the first does."""
+        first = Mask.full(self._kernels, True, 1)
+        if len(self) == 1:
+            return first
+        others = self.slice(1, len(self)).differs(self.slice(0, len(self) - 1))
+        return Mask(self._kernels, self._kernels.concatenate([first.column, others.column]))
 
     def total(self) -> int:
         """The sum of int64 numbers; the host waits."""
@@ -189,6 +201,9 @@ class Mask:
         """Where a column is not null."""
         return cls(kernels, kernels.is_valid(column))
 
+    def __len__(self) -> int:
+        return self.column.size()
+
     def __and__(self, other: Mask) -> Mask:
         return self._apply(BinaryOperator.LOGICAL_AND, other)
 
@@ -206,6 +221,10 @@ class Mask:
         """1 for true, 0 for false, as int64."""
         return Vector(self._kernels, self._kernels.convert(self.column, INT64))
 
+    def totals(self) -> Vector:
+        """How many are true of none, the first, the first two, ... up to all."""
+        return self.numbers().totals()
+
     def places(self) -> Vector:
         """Ascending positions of what is true."""
         kernels = self._kernels
@@ -218,3 +237,31 @@ class Mask:
 
     def _apply(self, operator: BinaryOperator, other: Mask) -> Mask:
         return Mask(self._kernels, self._kernels.binary(operator, self.column, other.column, BOOL))
+
+
+class Vectors:
+    """Where int64 numbers come from."""
+
+    def __init__(self, kernels: Kernels) -> None:
+        self._kernels = kernels
+
+    def positions(self, rows: int) -> Vector:
+        """0, 1, 2, ..."""
+        return Vector.positions(self._kernels, rows)
+
+    def full(self, value: int, rows: int) -> Vector:
+        """One number so many times."""
+        return Vector.full(self._kernels, value, rows)
+
+    def concatenate(self, vectors: Sequence[Vector]) -> Vector:
+        """The numbers of one vector after those of another."""
+        return Vector(self._kernels, self._kernels.concatenate([vector.column for vector in vectors]))
+
+    def interleave(self, vectors: Sequence[Vector]) -> Vector:
+        """The first number of each, the second of each, ..."""
+        if len(vectors) == 1:
+            return vectors[0]
+        kernels, table = self._kernels, plc.Table([vector.column for vector in vectors])
+        return Vector(
+            kernels, plc.reshape.interleave_columns(table, stream=kernels.stream, mr=kernels.memory)
+        )

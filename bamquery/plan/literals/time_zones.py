@@ -26,16 +26,22 @@ _SHORT: Final[Mapping[str, str]] = MappingProxyType(
         "ast": "America/Anchorage",
         "bet": "America/Sao_Paulo",
         "bst": "Asia/Dhaka",
-        "cat": "Africa/Harare",
+        "cat": "Africa/Maputo",
+        "cet": "Europe/Brussels",
         "cnt": "America/St_Johns",
         "cst": "America/Chicago",
         "ctt": "Asia/Shanghai",
-        "eat": "Africa/Addis_Ababa",
+        "eat": "Africa/Nairobi",
         "ect": "Europe/Paris",
+        "eet": "Europe/Athens",
+        "est": "America/Panama",
+        "hst": "Pacific/Honolulu",
         "iet": "America/Indiana/Indianapolis",
         "ist": "Asia/Kolkata",
         "jst": "Asia/Tokyo",
+        "met": "Europe/Brussels",
         "mit": "Pacific/Apia",
+        "mst": "America/Phoenix",
         "net": "Asia/Yerevan",
         "nst": "Pacific/Auckland",
         "plt": "Asia/Karachi",
@@ -44,9 +50,10 @@ _SHORT: Final[Mapping[str, str]] = MappingProxyType(
         "pst": "America/Los_Angeles",
         "sst": "Pacific/Guadalcanal",
         "vst": "Asia/Ho_Chi_Minh",
+        "wet": "Europe/Lisbon",
     }
 )
-"""Three letters that ICU, and with it DuckDB, has for zones beside those of the tz database."""
+"""Three letters that ICU, and with it DuckDB, has for zones; of some the tz database said else once."""
 
 _CYCLE_DAYS: Final = 146_097
 """400 years, after which the calendar's weekdays, and with them the rules of zones, come again."""

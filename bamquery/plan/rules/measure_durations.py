@@ -40,6 +40,10 @@ def _measure(expression: Expression) -> Expression:
             return Call(function, (sides[0], sides[1]), kind)
         case Call(function="interval_microseconds", arguments=(span,)) if _is_difference(span):
             return _length(span) or expression
+        case Call(function="interval_milliseconds", arguments=(span,)) if _is_difference(span):
+            length = _length(span)
+            thousand = Literal(scalar(1000, _BIGINT))
+            return expression if length is None else Call("floor_divide", (length, thousand), _BIGINT)
         case Call(function="interval_seconds", arguments=(span,)) if _is_difference(span):
             length = _length(span)
             return expression if length is None else _seconds(length)

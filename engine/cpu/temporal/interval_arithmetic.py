@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.data_types.limits import LAST_MOMENT_DAY, LAST_MOMENT_REST
+from bamquery.data_types.limits import LARGEST_DAY, LAST_MOMENT_DAY, LAST_MOMENT_REST
 from bamquery.data_types.names import type_name
 from bamquery.engine.cpu.calendar import (
     Integers,
@@ -32,7 +32,6 @@ from bamquery.engine.cpu.kernels import (
     valid_rows,
 )
 from bamquery.engine.cpu.numeric.rounding import half_away_from_zero
-from bamquery.engine.cpu.temporal.instants import whole_months
 from bamquery.engine.cpu.temporal.interval_columns import (
     DAY_MICROSECONDS,
     DAYS_PER_MONTH,
@@ -103,7 +102,8 @@ def _to_interval(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     values = np.asarray(operand(column)).astype(np.int64)
     factor = _MONTHS.get(name) or _DAYS.get(name) or _MICROSECONDS[name]
     limit = (2**63 - 1) // factor
-    if ((np.abs(values) > limit) & _mask(known, rows)).any():
+    # Not by abs(), which has no value for the least of 64 bits.
+    if (((values > limit) | (values < -limit)) & _mask(known, rows)).any():
         raise ExecutionError(f"INTERVAL overflow: so many {name}s are more than an INTERVAL holds")
     with np.errstate(over="ignore"):
         product = values * factor
@@ -135,20 +135,31 @@ def shift_moments(
 ) -> Integers:
     """Microseconds since 1970, moved; a month that is too short gives its last day.
 
+    Months come first and the clock last; with a time zone the clock first, where any part goes back.
+
     Raises:
         ExecutionError: a result is outside the type.
     """
     days, rest = np.divmod(values, DAY_MICROSECONDS)
+    moved, clock = np.divmod(span.microseconds, DAY_MICROSECONDS)
+    rest = rest + sign * clock
+    carried, rest = sign * moved + rest // DAY_MICROSECONDS, rest % DAY_MICROSECONDS
     if span.months.any():
+        instant: Any = kind
+        parts = (span.months, span.days, span.microseconds)
+        goes_back = np.logical_or.reduce([sign * part < 0 for part in parts])
+        clock_first = goes_back & (instant.tz is not None)
+        days, carried = days + np.where(clock_first, carried, 0), np.where(clock_first, 0, carried)
         month = months_of(days)
         place = days - first_day_of_month(month)
         month = np.clip(month + sign * span.months, -_MOST_MONTHS, _MOST_MONTHS)
         first, following = first_day_of_month(month), first_day_of_month(month + 1)
         days = np.where(span.months == 0, days, first + np.minimum(place, following - first - 1))
-    moved, clock = np.divmod(span.microseconds, DAY_MICROSECONDS)
-    days = days + sign * (span.days + moved)
-    rest = rest + sign * clock
-    days, rest = days + rest // DAY_MICROSECONDS, rest % DAY_MICROSECONDS
+        if ((np.abs(days) > LARGEST_DAY) & known).any():
+            raise ExecutionError(
+                f"{type_name(kind)} overflow: a moment {int(np.abs(days).max())} days from 1970"
+            )
+    days = days + sign * span.days + carried
     if (_outside(days, rest) & known).any():
         raise ExecutionError(f"{type_name(kind)} overflow: a moment {int(np.abs(days).max())} days from 1970")
     return np.where(known, days * DAY_MICROSECONDS + rest, 0)
@@ -173,13 +184,22 @@ def _add_time(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 
 
 def _difference(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-    """From one moment to another: days, and microseconds of the same sign."""
+    """From one moment to another: days, and microseconds of the same sign.
+
+    Moments with a time zone may be further apart than 64 bits of microseconds reach.
+    """
     rows = row_count(arguments)
     (later, some), (earlier, others) = (_values(argument, rows) for argument in arguments)
     known = _known_rows(some, others)
-    span = subtract_checked(later, earlier, _mask(known, rows), "-")
-    days = truncate_divide(span, DAY_MICROSECONDS)
-    return Intervals(np.zeros(rows, np.int64), days, span - days * DAY_MICROSECONDS, known).column("-")
+    months = np.zeros(rows, np.int64)
+    if getattr(arguments[0].type, "tz", None) is None:
+        span = subtract_checked(later, earlier, _mask(known, rows), "-")
+        days = truncate_divide(span, DAY_MICROSECONDS)
+        return Intervals(months, days, span - days * DAY_MICROSECONDS, known).column("-")
+    (to_day, to_rest), (from_day, from_rest) = (np.divmod(v, DAY_MICROSECONDS) for v in (later, earlier))
+    days, rest = to_day - from_day, to_rest - from_rest
+    carried = ((days > 0) & (rest < 0)).astype(np.int64) - ((days < 0) & (rest > 0))
+    return Intervals(months, days - carried, rest + carried * DAY_MICROSECONDS, known).column("-")
 
 
 def _age(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
@@ -338,6 +358,14 @@ def _microseconds(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     return from_values(count, kind, span.known)
 
 
+def _milliseconds(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    """Whole ones of each part."""
+    span = Intervals.from_datum(arguments[0], row_count(arguments))
+    days = span.months * DAYS_PER_MONTH + span.days
+    count = days * (DAY_MICROSECONDS // 1000) + truncate_divide(span.microseconds, 1000)
+    return from_values(count, kind, span.known)
+
+
 def _trunc(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """Without what is smaller than the unit."""
     span = Intervals.from_datum(arguments[0], row_count(arguments))
@@ -386,17 +414,18 @@ def _time_bucket(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         start = np.full(rows, _FIRST_MONDAY) if origin is None else origin
         size = np.where(by_clock, fixed, 1)
         # Of the origin only the place within a bucket matters, and the whole of it may be too far away.
-        start = np.fmod(start, size)
-        away = subtract_checked(values, start, by_clock, "time_bucket()")
-        first = subtract_checked(away, away % size, by_clock, "time_bucket()")
-        begins = np.where(by_clock, -subtract_checked(-start, first, by_clock, "time_bucket()"), 0)
+        if getattr(moment.type, "tz", None) is None:
+            start = np.fmod(start, size)
+            away = subtract_checked(values, start, by_clock, "time_bucket()")
+            first = subtract_checked(away, away % size, by_clock, "time_bucket()")
+            begins = np.where(by_clock, -subtract_checked(-start, first, by_clock, "time_bucket()"), 0)
+        else:  # by the calendar, to which nothing is too far away
+            place = (values % size - start % size) % size
+            begins = np.where(by_clock, subtract_checked(values, place, by_clock, "time_bucket()"), 0)
     if by_month.any():
         month = np.full(rows, _FIRST_MONTH) if origin is None else months_of(origin // DAY_MICROSECONDS)
         size = np.where(by_month, width.months, 1)
-        here = months_of(values // DAY_MICROSECONDS)
-        if origin is not None:
-            here = month + whole_months(origin, values, DAY_MICROSECONDS)
-        months = (here - month) // size * size + month
+        months = (months_of(values // DAY_MICROSECONDS) - month) // size * size + month
         days = first_day_of_month(np.clip(months, -_MOST_MONTHS, _MOST_MONTHS))
         if (by_month & ((np.abs(months) > _MOST_MONTHS) | (np.abs(days) > _MOST_DAYS))).any():
             raise ExecutionError(f"{type_name(kind)} overflow: a bucket begins before the earliest value")
@@ -425,6 +454,7 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         "interval_normalize": _normalize,
         "interval_part": _part,
         "interval_seconds": _seconds,
+        "interval_milliseconds": _milliseconds,
         "interval_microseconds": _microseconds,
         "interval_order": _order,
         "interval_trunc": _trunc,

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.kernels import Column, boolean_column, from_values, take_shared
-from bamquery.engine.cpu.windows.partitions import Positions
+from bamquery.engine.cpu.kernels import Column, boolean_column, from_values, take_shared, where
 
 
 class CallValues(Protocol):
@@ -49,7 +48,7 @@ class RowValues:
     """
 
     values: Column
-    places: Positions
+    places: NDArray[np.int64]
     there: NDArray[np.bool_]
 
     def compute_rows(self, start: int, stop: int) -> Column:
@@ -57,6 +56,31 @@ class RowValues:
         there = self.there[start:stop]
         places = np.where(there, self.places[start:stop], 0)
         return take_shared(self.values, from_values(places, pa.int64(), boolean_column(there)))
+
+
+@dataclass(frozen=True, slots=True)
+class NeighbourValues:
+    """Of lead or lag: the value some rows away, or the default where no row is there.
+
+    Attributes:
+        found: those values.
+        there: whether a row is there.
+        default: for rows from one to before another.
+        given: whether it is known how many rows away; None: for all rows.
+    """
+
+    found: CallValues
+    there: NDArray[np.bool_]
+    default: Callable[[int, int], Column]
+    given: Column | None
+
+    def compute_rows(self, start: int, stop: int) -> Column:
+        """See `CallValues`."""
+        found = self.found.compute_rows(start, stop)
+        result = where(boolean_column(self.there[start:stop]), found, self.default(start, stop))
+        if self.given is None:
+            return result
+        return where(self.given.slice(start, stop - start), result, pa.scalar(None, found.type))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +92,7 @@ class FrameValues:
         values: of frames from one number to before another.
     """
 
-    numbers: Positions
+    numbers: NDArray[np.int64]
     values: Callable[[int, int], Column]
 
     def compute_rows(self, start: int, stop: int) -> Column:

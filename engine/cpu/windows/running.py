@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from bamquery.engine.cpu.aggregates.accumulator import Accumulator, StateColumns, concatenate_parts
 from bamquery.engine.cpu.kernels import Column
-from bamquery.engine.cpu.windows.frames import Ranges
-from bamquery.engine.cpu.windows.partitions import Positions
+from bamquery.engine.cpu.vectors import Vector
+from bamquery.engine.windows.ranges import Ranges, frame_sums
 from bamquery.statement_context.cancellation import check_cancelled
 
 Edges: TypeAlias = tuple[StateColumns, StateColumns]
@@ -35,40 +35,38 @@ def row_states(accumulator: Accumulator, rows: Column, edges: Edges | None = Non
 
 
 def difference_states(
-    accumulator: Accumulator, rows: Column, frames: Sequence[Ranges], edges: Edges | None = None
+    accumulator: Accumulator, rows: Column, frames: Sequence[Ranges[Vector]], edges: Edges | None = None
 ) -> Column:
     """Each frame's state as the difference of two running totals: for exact states only."""
     count = len(frames[0].start)
     parts: list[NDArray[Any]] = []
     for part in map(np.asarray, row_states(accumulator, rows, edges)):
-        totals = np.concatenate([[0], np.cumsum(part, dtype=np.int64)])
-        own = np.zeros(count, np.int64)
-        for frame in frames:
-            own += totals[frame.end] - totals[frame.start]
+        own = frame_sums(Vector(part).totals(), frames).values
         parts.append(own > 0 if part.dtype == np.bool_ else own)
     # Merging each with nothing brings large states into their form.
     return accumulator.final(accumulator.merge(tuple(parts), np.arange(count), count))
 
 
-def can_accumulate(accumulator: Accumulator, frames: Sequence[Ranges]) -> bool:
+def can_accumulate(accumulator: Accumulator, frames: Sequence[Ranges[Vector]]) -> bool:
     """Whether frames grow from a few starts, and the states can be added up as they do."""
     if not accumulator.scans or len(frames) != 1:
         return False
-    start, end = frames[0].start, frames[0].end
+    start, end = frames[0].start.values, frames[0].end.values
     starts = int((start[1:] != start[:-1]).sum()) + 1
     grows = bool((start[1:] >= start[:-1]).all() and (end[1:] >= end[:-1]).all())
     return grows and starts * _ROWS_A_START <= len(start)
 
 
 def running_states(
-    accumulator: Accumulator, rows: Column, frame: Ranges, edges: Edges | None = None
+    accumulator: Accumulator, rows: Column, frame: Ranges[Vector], edges: Edges | None = None
 ) -> Column:
     """Each frame's state as what its start's rows have come to so far."""
     states = [np.asarray(part) for part in row_states(accumulator, rows, edges)]
     nothing = [np.asarray(part) for part in state_of_none(accumulator, rows)]
-    filled = frame.start < frame.end
-    first = np.flatnonzero(np.append(True, frame.start[1:] != frame.start[:-1]))
-    last = np.append(first[1:], len(frame.start))
+    starts, ends = frame.start.values, frame.end.values
+    filled = starts < ends
+    first = frame.start.changes().places().values
+    last = np.append(first[1:], len(starts))
     parts: list[NDArray[Any]] = []
     for state, empty, scan in zip(states, nothing, accumulator.scans, strict=True):
         own = np.empty(len(filled), state.dtype)
@@ -76,7 +74,7 @@ def running_states(
         with np.errstate(all="ignore"):
             for begin, end in zip(first.tolist(), last.tolist(), strict=True):
                 check_cancelled()
-                low, high = int(frame.start[begin]), int(frame.end[end - 1])
+                low, high = int(starts[begin]), int(ends[end - 1])
                 if low >= high:
                     continue
                 so_far = scan.accumulate(state[low:high])
@@ -84,12 +82,11 @@ def running_states(
                     check_cancelled()
                     piece = slice(place, min(place + _ROWS, end))
                     inside = filled[piece]
-                    own[piece][inside] = so_far[frame.end[piece][inside] - 1 - low]
+                    own[piece][inside] = so_far[ends[piece][inside] - 1 - low]
         parts.append(own)
     return accumulator.final(tuple(parts))
 
 
 def state_of_none(accumulator: Accumulator, rows: Column) -> StateColumns:
     """The state of no rows of such a column."""
-    nothing: Positions = np.arange(0)
-    return accumulator.partial(rows.slice(0, 0), nothing, 1)
+    return accumulator.partial(rows.slice(0, 0), np.arange(0), 1)

@@ -8,12 +8,13 @@ from typing import cast
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from bamquery.engine.cpu.frames import longest_string, make_batch, string_lengths
 from bamquery.engine.cpu.kernels import Column
-from bamquery.engine.cpu.windows.frames import Ranges
-from bamquery.engine.cpu.windows.partitions import Positions
+from bamquery.engine.cpu.vectors import Vector
 from bamquery.engine.execution.string_limits import require_room
+from bamquery.engine.windows.ranges import Ranges, frame_sizes, frame_sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class FrameStringSizes:
         longest: of the texts of one row.
     """
 
-    before: Positions
+    before: Vector
     longest: int
 
     @staticmethod
@@ -34,21 +35,13 @@ class FrameStringSizes:
         fields = cast("pa.StructArray", rows).flatten() if pa.types.is_struct(rows.type) else [rows]
         batch = make_batch(fields, len(rows))
         longest = longest_string(batch)
-        if not longest:
-            return None
-        lengths = string_lengths(batch)
-        before = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum(lengths, out=before[1:])
-        return FrameStringSizes(before, longest)
+        return FrameStringSizes(Vector(string_lengths(batch)).totals(), longest) if longest else None
 
-    def frame_bytes(self, frames: Sequence[Ranges]) -> Positions:
+    def frame_bytes(self, frames: Sequence[Ranges[Vector]]) -> NDArray[np.int64]:
         """Bytes of all texts of each frame."""
-        found = np.zeros(len(frames[0].start), np.int64)
-        for frame in frames:
-            found += self.before[frame.end] - self.before[frame.start]
-        return found
+        return frame_sums(self.before, frames).values
 
-    def require_room(self, function: str, frames: Sequence[Ranges], between: int | None) -> None:
+    def require_room(self, function: str, frames: Sequence[Ranges[Vector]], between: int | None) -> None:
         """Ask before the answers of frames are made: a text of each, or with `between` bytes between all.
 
         Raises:
@@ -59,5 +52,5 @@ class FrameStringSizes:
         if between is None:
             size = min(size, count * self.longest)
         else:
-            size += between * sum(int((frame.end - frame.start).sum()) for frame in frames)
+            size += between * int(frame_sizes(frames).values.sum())
         require_room(f"{function}() over a window", size, count)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pylibcudf as plc
 from pylibcudf.binaryop import BinaryOperator
 
-from bamquery.data_types.limits import LAST_MOMENT_DAY, LAST_MOMENT_REST
+from bamquery.data_types.limits import LARGEST_DAY, LAST_MOMENT_DAY, LAST_MOMENT_REST
 from bamquery.data_types.type_groups import integer_range
 from bamquery.engine.cuda.calendar import CALENDAR, first_day_of_month, months_of
 from bamquery.engine.cuda.integers import Integers
@@ -132,15 +132,25 @@ def _shift(name: str, sign: int) -> Implementation:
         if pa.types.is_time64(kind):
             return as_dates_or_times(kernels, (values + micros) % _DAY_MICROSECONDS, kind)
         day = values // _DAY_MICROSECONDS
-        rest = values - day * _DAY_MICROSECONDS
+        carried, clock = divmod(micros, _DAY_MICROSECONDS)
+        rest = values - day * _DAY_MICROSECONDS + clock
+        # With a time zone the clock comes first where any part goes back, and last otherwise.
+        instant: Any = kind
+        clock_first = instant.tz is not None and min(months, days, micros) < 0
+        if clock_first:
+            day = day + carried + rest // _DAY_MICROSECONDS
+        failures = []
         if months:
             day = _months_later(kernels, day, months)
-        carried, clock = divmod(micros, _DAY_MICROSECONDS)
-        rest = rest + clock
-        day = day + (days + carried) + rest // _DAY_MICROSECONDS
+            failures.append(day.outside(-LARGEST_DAY, LARGEST_DAY))
+        day = day + days
+        if not clock_first:
+            day = day + carried + rest // _DAY_MICROSECONDS
         rest = rest % _DAY_MICROSECONDS
         last = kernels.logical_and(day.equals(LAST_MOMENT_DAY), rest > LAST_MOMENT_REST)
         failed = kernels.logical_or(day.outside(-LAST_MOMENT_DAY, LAST_MOMENT_DAY), last)
+        for too_far in failures:
+            failed = kernels.logical_or(failed, too_far)
         if kernels.any_true(failed):
             fail_call(kernels, name, arguments, kind, failed)
         return as_dates_or_times(kernels, day * _DAY_MICROSECONDS + rest, kind)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pylibcudf as plc
 from pylibcudf.types import TypeId
 
-from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts
+from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts, concatenate_parts
 from bamquery.engine.cuda.aggregates.aggregation import call_inputs
 from bamquery.engine.cuda.aggregates.registry import accumulator_of
 from bamquery.engine.cuda.aggregates.value_lists import HolisticAggregate
@@ -18,23 +18,33 @@ from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.keys.grouping import GroupCodes, group_rows
 from bamquery.engine.cuda.keys.portions import is_text, text_lengths
-from bamquery.engine.cuda.vectors import Mask, Vector
-from bamquery.engine.cuda.windows.answers import Answer, Chosen, Known, OfFrames
-from bamquery.engine.cuda.windows.framed_values import renumber_frames
-from bamquery.engine.cuda.windows.frames import Ranges
+from bamquery.engine.cuda.vectors import Mask, Vector, Vectors
+from bamquery.engine.cuda.windows.call_values import CallValues, ComputedValues, FrameValues, RowValues
 from bamquery.engine.cuda.windows.running import (
     can_accumulate,
     difference_states,
+    row_states,
     running_states,
     state_of_none,
 )
-from bamquery.engine.cuda.windows.state_tree import StateTree
-from bamquery.engine.cuda.windows.string_ranks import Outside, over_ranks
+from bamquery.engine.cuda.windows.string_ranks import over_ranks
+from bamquery.engine.windows.ranges import (
+    Ranges,
+    distinct_frames,
+    frame_sizes,
+    frame_sums,
+    renumber_frames,
+    renumber_states,
+    rows_of_frames,
+    select_frames,
+)
+from bamquery.engine.windows.rows import Outside
+from bamquery.engine.windows.state_tree import States, StateTree
 from bamquery.plan.expressions import AggregateCall
 from bamquery.statement_context.cancellation import check_cancelled
 
 _FRAMES: Final = 1 << 18
-"""Frames computed at once from a tree: between two such steps a query can stop."""
+"""Frames computed at once from a tree."""
 _ROWS: Final = 1 << 23
 """Rows of frames that are looked at at once, where each frame is looked at as a whole."""
 _INT32 = plc.DataType(TypeId.INT32)
@@ -44,10 +54,10 @@ def framed_aggregate(
     kernels: Kernels,
     call: AggregateCall,
     frame: CudaFrame,
-    ranges: Sequence[Ranges],
+    ranges: Sequence[Ranges[Vector]],
     *,
     outside: Outside | None = None,
-) -> Answer:
+) -> CallValues:
     """The aggregate of each row's frame.
 
     With `outside`, frames may begin before the rows and end behind them: there these states are.
@@ -61,16 +71,16 @@ def framed_aggregate(
     whole = call.distinct or isinstance(accumulator, HolisticAggregate)
     among_states = outside is not None and not whole
     if outside is not None:
-        ranges = [
-            _state_positions(one, frame.rows) if among_states else one.clip(frame.rows) for one in ranges
-        ]
+        count = frame.rows
+        ranges = [one.among_states(count) if among_states else one.clip(count) for one in ranges]
     if call.filter is not None:
         (column,) = evaluate_columns(kernels, [call.filter], frame)
         mask = Mask(kernels, kernels.fill_null(column))
-        ranges = renumber_frames(_with_edges(kernels, mask) if among_states else mask, ranges)
+        vectors = Vectors(kernels)
+        ranges = renumber_states(vectors, mask, ranges) if among_states else renumber_frames(mask, ranges)
         frame = kernels.filter_frame(frame, mask.column)
     rows = call_inputs(kernels, call, frame)
-    numbers, ranges = _distinct_frames(kernels, ranges)
+    numbers, ranges = distinct_frames(ranges)
     edges = None
     if outside is not None and not whole:
         nothing = state_of_none(kernels, accumulator, rows)
@@ -80,35 +90,32 @@ def framed_aggregate(
         found = difference_states(kernels, accumulator, rows, ranges, edges)
     elif not whole and edges is None and can_accumulate(accumulator, ranges):
         found = running_states(kernels, accumulator, rows, ranges[0])
-    elif whole or (edges is None and len(ranges) == 1 and _are_disjoint(ranges[0])):
+    elif whole or (edges is None and len(ranges) == 1 and ranges[0].are_disjoint()):
         distinct = len(call.arguments) if call.distinct else 0
 
         def of_frames(first: int, last: int) -> plc.Column:
-            some = [one.slice(first, last) for one in ranges]
+            some = select_frames(ranges, first, last)
             return kernels.concatenate(
                 list(_aggregate_by_rows(kernels, accumulator, rows, some, distinct=distinct))
             )
 
         if is_text(rows[0]) and call.function == "string_agg":
             most = _joined_bytes(kernels, call, rows[0], ranges)
-            return OfFrames(kernels, numbers, of_frames, most)
+            return FrameValues(kernels, numbers, of_frames, most)
         found = of_frames(0, len(ranges[0].start))
     else:
-        tree = StateTree(kernels, accumulator, rows, edges)
-        pieces = []
-        count = len(ranges[0].start)
-        for start in range(0, count, _FRAMES):
-            check_cancelled()
-            pieces.append(tree.answers([r.slice(start, min(start + _FRAMES, count)) for r in ranges]))
-        found = kernels.concatenate(pieces)
+        size = rows[0].size() + (0 if edges is None else 2)
+        states = row_states(kernels, accumulator, rows, edges)
+        tree = StateTree(Vectors(kernels), _States(kernels, accumulator), states, size)
+        found = kernels.concatenate(list(tree.compute_frames(ranges, _FRAMES)))
     if of_ranks.texts is None:
-        return Known(kernels, kernels.gather([found], numbers.column)[0])
+        return ComputedValues(kernels, kernels.gather([found], numbers.column)[0])
     chosen = Vector(kernels, found).fill_nulls(of_ranks.texts.size())
-    return Chosen(kernels, of_ranks.texts, chosen.take(numbers))
+    return RowValues(kernels, of_ranks.texts, chosen.take(numbers))
 
 
 def _joined_bytes(
-    kernels: Kernels, call: AggregateCall, texts: plc.Column, ranges: Sequence[Ranges]
+    kernels: Kernels, call: AggregateCall, texts: plc.Column, ranges: Sequence[Ranges[Vector]]
 ) -> Vector:
     """Bytes of each frame's texts and of what is between them, at most."""
     separator = None if call.parameter is None else call.parameter.value.as_py()
@@ -116,70 +123,27 @@ def _joined_bytes(
     frames = len(ranges[0].start)
     if separator is None or lengths is None:
         return Vector.full(kernels, 0, frames)
-    totals = (lengths + len(separator.encode())).totals()
-    found = Vector.full(kernels, 0, frames)
-    for one in ranges:
-        found += totals.take(one.end) - totals.take(one.start)
-    return found
-
-
-def _state_positions(ranges: Ranges, rows: int) -> Ranges:
-    """Frames as places among states: that of all before the rows, the rows', that of all behind."""
-    start, end = (edges.clip(-1, rows + 1) + 1 for edges in (ranges.start, ranges.end))
-    return Ranges(start, end.maximum(1))
-
-
-def _with_edges(kernels: Kernels, mask: Mask) -> Mask:
-    edge = Mask.full(kernels, True, 1).column
-    return Mask(kernels, kernels.concatenate([edge, mask.column, edge]))
-
-
-def _distinct_frames(kernels: Kernels, ranges: Sequence[Ranges]) -> tuple[Vector, list[Ranges]]:
-    """Which frame each row has, and those frames: neighbours often share one."""
-    rows = len(ranges[0].start)
-    first = Mask.full(kernels, True, 1)
-    if rows == 1:
-        return Vector.full(kernels, 0, 1), list(ranges)
-    changed = Mask.full(kernels, False, rows - 1)
-    for one in ranges:
-        for edges in (one.start, one.end):
-            changed |= edges.slice(1, rows).differs(edges.slice(0, rows - 1))
-    changes = Mask(kernels, kernels.concatenate([first.column, changed.column]))
-    places = changes.places()
-    totals = changes.numbers().totals()
-    return totals.slice(1, rows + 1) - 1, [one.take(places) for one in ranges]
-
-
-def _are_disjoint(ranges: Ranges) -> bool:
-    """Whether no row is in two frames, so that looking at whole frames is the shortest way."""
-    count = len(ranges.start)
-    if count < 2:
-        return True
-    return not (ranges.start.slice(1, count) < ranges.end.slice(0, count - 1)).any()
+    return frame_sums((lengths + len(separator.encode())).totals(), ranges)
 
 
 def _aggregate_by_rows(
     kernels: Kernels,
     accumulator: Accumulator,
     rows: Parts,
-    ranges: Sequence[Ranges],
+    ranges: Sequence[Ranges[Vector]],
     *,
     distinct: int,
 ) -> Generator[plc.Column, None, None]:
     """Each frame's rows as one group; the first `distinct` arguments, if any, once in each."""
     check_cancelled()
-    starts = _side_by_side(kernels, [one.start for one in ranges])
-    sizes = _side_by_side(kernels, [one.sizes() for one in ranges])
-    total, frames = sizes.total(), len(ranges[0].start)
+    total, frames = frame_sizes(ranges).total(), len(ranges[0].start)
     if total > _ROWS and frames > 1:
         middle = frames // 2
         for start, end in ((0, middle), (middle, frames)):
-            half = [one.slice(start, end) for one in ranges]
+            half = select_frames(ranges, start, end)
             yield from _aggregate_by_rows(kernels, accumulator, rows, half, distinct=distinct)
         return
-    offsets = sizes.totals().slice(0, len(sizes))
-    places = (starts - offsets).repeats(sizes) + Vector.positions(kernels, total)
-    owners = (Vector.positions(kernels, len(sizes)) / len(ranges)).repeats(sizes)
+    places, owners = rows_of_frames(Vectors(kernels), ranges)
     if distinct:
         places, owners = _once(kernels, rows[:distinct], places, owners)
     codes = GroupCodes(owners.cast(_INT32).column, len(owners), frames)
@@ -187,12 +151,25 @@ def _aggregate_by_rows(
     yield accumulator.final(kernels, accumulator.partial(kernels, chosen, codes))
 
 
-def _side_by_side(kernels: Kernels, vectors: Sequence[Vector]) -> Vector:
-    """The first number of each, the second of each, ..."""
-    if len(vectors) == 1:
-        return vectors[0]
-    table = plc.Table([vector.column for vector in vectors])
-    return Vector(kernels, plc.reshape.interleave_columns(table, stream=kernels.stream, mr=kernels.memory))
+@dataclass(frozen=True, slots=True)
+class _States(States[Vector, Parts, plc.Column]):
+    """Those of an accumulator."""
+
+    kernels: Kernels
+    accumulator: Accumulator
+
+    def merge(self, states: Parts, owners: Vector, groups: int) -> Parts:
+        codes = GroupCodes(owners.cast(_INT32).column, len(owners), groups)
+        return self.accumulator.merge(self.kernels, states, codes)
+
+    def take(self, states: Parts, places: Vector) -> Parts:
+        return tuple(self.kernels.gather(states, places.column))
+
+    def concatenate(self, pieces: Sequence[Parts]) -> Parts:
+        return concatenate_parts(self.kernels, pieces)
+
+    def final(self, states: Parts) -> plc.Column:
+        return self.accumulator.final(self.kernels, states)
 
 
 def _once(kernels: Kernels, arguments: Parts, places: Vector, owners: Vector) -> tuple[Vector, Vector]:

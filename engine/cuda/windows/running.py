@@ -14,8 +14,7 @@ from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts, conc
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.keys.grouping import GroupCodes
 from bamquery.engine.cuda.vectors import Mask, Vector
-from bamquery.engine.cuda.windows.framed_values import renumber_frames
-from bamquery.engine.cuda.windows.frames import Ranges
+from bamquery.engine.windows.ranges import Ranges, frame_sums, renumber_frames
 
 _INT32 = plc.DataType(TypeId.INT32)
 Edges: TypeAlias = tuple[Parts, Parts]
@@ -43,7 +42,7 @@ def difference_states(
     kernels: Kernels,
     accumulator: Accumulator,
     rows: Parts,
-    frames: Sequence[Ranges],
+    frames: Sequence[Ranges[Vector]],
     edges: Edges | None = None,
 ) -> plc.Column:
     """Each frame's state as the difference of two running totals: for exact states only."""
@@ -51,9 +50,9 @@ def difference_states(
     nothing = state_of_none(kernels, accumulator, rows)
     parts: list[plc.Column] = []
     for state, empty in zip(states, nothing, strict=True):
-        own = _differences(Vector(kernels, state).fill_nulls(0), frames)
+        own = frame_sums(Vector(kernels, state).fill_nulls(0).totals(), frames)
         if empty.null_count():  # so is the state of a frame without values
-            values = _differences(Mask.from_validity(kernels, state).numbers(), frames)
+            values = frame_sums(Mask.from_validity(kernels, state).totals(), frames)
             parts.append(kernels.where((values > 0).column, own.column, kernels.null(pa.int64())))
         else:
             parts.append(own.column)
@@ -62,17 +61,7 @@ def difference_states(
     return accumulator.final(kernels, accumulator.merge(kernels, tuple(parts), alone))
 
 
-def _differences(numbers: Vector, frames: Sequence[Ranges]) -> Vector:
-    """Each frame's sum."""
-    totals = numbers.totals()
-    sums = [totals.take(frame.end) - totals.take(frame.start) for frame in frames]
-    found = sums[0]
-    for more in sums[1:]:
-        found += more
-    return found
-
-
-def can_accumulate(accumulator: Accumulator, frames: Sequence[Ranges]) -> bool:
+def can_accumulate(accumulator: Accumulator, frames: Sequence[Ranges[Vector]]) -> bool:
     """Whether frames grow, each from the row where others end, and the states can be added up as they do."""
     if not accumulator.scans or len(frames) != 1:
         return False
@@ -84,7 +73,9 @@ def can_accumulate(accumulator: Accumulator, frames: Sequence[Ranges]) -> bool:
     return not (~grows).any()
 
 
-def running_states(kernels: Kernels, accumulator: Accumulator, rows: Parts, frame: Ranges) -> plc.Column:
+def running_states(
+    kernels: Kernels, accumulator: Accumulator, rows: Parts, frame: Ranges[Vector]
+) -> plc.Column:
     """Each frame's state as what its start's rows have come to so far; of frames that have rows."""
     (column,) = rows
     if column.null_count():
@@ -106,17 +97,11 @@ def running_states(kernels: Kernels, accumulator: Accumulator, rows: Parts, fram
     return accumulator.final(kernels, tuple(kernels.gather(states, places, nullify=True)))
 
 
-def _owners(kernels: Kernels, frame: Ranges, rows: int) -> plc.Column:
+def _owners(kernels: Kernels, frame: Ranges[Vector], rows: int) -> plc.Column:
     """For each row the number of starts up to it."""
     marks = Vector.full(kernels, 0, rows)
     if len(frame.start):
         ones = Vector.full(kernels, 1, len(frame.start))
-        spread = plc.copying.scatter(
-            plc.Table([ones.column]),
-            kernels.convert(frame.start.column, _INT32),
-            plc.Table([marks.column]),
-            stream=kernels.stream,
-            mr=kernels.memory,
-        )
-        marks = Vector(kernels, spread.columns()[0])
+        places = kernels.convert(frame.start.column, _INT32)
+        marks = Vector(kernels, kernels.scatter(ones.column, places, marks.column))
     return marks.totals().slice(1, rows + 1).cast(_INT32).column

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import pyarrow as pa
 import pylibcudf as plc
@@ -15,10 +14,8 @@ from bamquery.engine.cuda.frames import CudaFrame, make_frame
 from bamquery.engine.cuda.kernels import Kernels, Operand
 from bamquery.engine.cuda.keys.portions import is_text
 from bamquery.engine.cuda.windows.ranks import ranked
+from bamquery.engine.windows.rows import Outside
 from bamquery.plan.expressions import AggregateCall, ColumnRef
-
-Outside: TypeAlias = tuple["CudaGroups | None", "CudaGroups | None"]
-"""The states of what is before the rows and behind them."""
 
 
 @dataclass(frozen=True)

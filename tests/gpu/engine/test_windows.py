@@ -7,7 +7,11 @@ from typing import Any
 import pytest
 
 from bamquery.engine.device import Device
-from tests import device_windows
+from tests import device_vectors, device_windows
+
+
+def test_vectors(device: Device[Any]) -> None:
+    device_vectors.check_vectors(device)
 
 
 def test_functions(device: Device[Any]) -> None:

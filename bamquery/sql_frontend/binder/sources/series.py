@@ -125,11 +125,13 @@ def _moments(name: str, bound: Sequence[Expression], fold: FoldConstants) -> Pla
     if span.months == 0:
         distance = span.days * _MICROSECONDS_PER_DAY + span.microseconds
         return _scan(_integer_series(name, first, last, distance, kind))
-    values = _month_series(first, last, span, with_last=name == "generate_series")
+    # With a time zone the clock goes first where an interval goes back, and months go first otherwise.
+    clock_first = bool(zones) and min(span) < 0
+    values = _month_series(first, last, span, with_last=name == "generate_series", clock_first=clock_first)
     return Values(pa.record_batch([pa.array(values, _BIGINT).view(kind)], [name]))
 
 
-def _month_series(first: int, last: int, span: _Span, *, with_last: bool) -> list[int]:
+def _month_series(first: int, last: int, span: _Span, *, with_last: bool, clock_first: bool) -> list[int]:
     """Each time so much after the one before: January 31, February 29, March 29.
 
     Months are few, even those of all times that there are.
@@ -138,12 +140,13 @@ def _month_series(first: int, last: int, span: _Span, *, with_last: bool) -> lis
     onward = 1 if min(span) >= 0 else -1
     while (last - first) * onward > 0 or (with_last and first == last):
         values.append(first)
-        days, clock = divmod(first, _MICROSECONDS_PER_DAY)
+        before, after = (span.microseconds, 0) if clock_first else (0, span.microseconds)
+        days, clock = divmod(first + before, _MICROSECONDS_PER_DAY)
         date = np.datetime64(days, "D")
         month = date.astype("datetime64[M]")
         place = date - month.astype("datetime64[D]")
         later = (month + span.months).astype("datetime64[D]")
         length = (month + span.months + 1).astype("datetime64[D]") - later
         days = int((later + min(place, length - 1)).astype(np.int64)) + span.days
-        first = days * _MICROSECONDS_PER_DAY + clock + span.microseconds
+        first = days * _MICROSECONDS_PER_DAY + clock + after
     return values

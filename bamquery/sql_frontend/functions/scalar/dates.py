@@ -167,14 +167,16 @@ def _epoch(name: str, arguments: Arguments) -> Expression:
 
 def _epoch_in(unit: str) -> Build:
     """Milliseconds, microseconds or nanoseconds since 1970, of a time since midnight."""
-    per_microsecond = {"ms": -1000, "us": 1, "ns": 1000}[unit]
 
     def build(name: str, arguments: Arguments) -> Expression:
         (value,) = arguments
         if unit == "ms" and (types.is_integral(value.type) or is_null(value)):
             return _from_milliseconds(name, arguments)
         if types.is_interval(value.type):
-            return _in_unit(Call("interval_microseconds", (value,), BIGINT), per_microsecond)
+            if unit == "ms":
+                return Call("interval_milliseconds", (value,), BIGINT)
+            count = Call("interval_microseconds", (value,), BIGINT)
+            return count if unit == "us" else Call("multiply", (count, literal(1000, BIGINT)), BIGINT)
         if pa.types.is_time64(value.type):
             return _since_midnight(value, unit)
         _require_date(f"{name}()", value)
@@ -198,12 +200,6 @@ def _since_midnight(value: Expression, unit: str) -> Expression:
     if wanted < own:
         return Call("floor_divide", (count, literal(own // wanted, BIGINT)), BIGINT)
     return count if wanted == own else Call("multiply", (count, literal(wanted // own, BIGINT)), BIGINT)
-
-
-def _in_unit(microseconds: Expression, factor: int) -> Expression:
-    if factor < 0:
-        return Call("floor_divide", (microseconds, literal(-factor, BIGINT)), BIGINT)
-    return microseconds if factor == 1 else Call("multiply", (microseconds, literal(factor, BIGINT)), BIGINT)
 
 
 def _date_trunc(name: str, arguments: Arguments) -> Expression:

@@ -157,24 +157,29 @@ def _date_add(name: str, arguments: Arguments) -> Expression:
 def _time_bucket(name: str, arguments: Arguments) -> Expression:
     width, value, *origin = arguments
     width = as_interval(f"{name}()", width)
-    kind: Any = value.type
-    if is_null(value):
+    is_shifted = bool(origin) and types.is_interval(origin[0].type)
+    kind: Any = value.type if is_shifted else common_type([value, *origin])
+    if pa.types.is_null(kind):
         return literal(None, _MICROSECONDS)
+    if origin and not is_shifted and is_string_literal(value):
+        value = coerce(value, kind)
+    wanted = pa.timestamp("us", getattr(kind, "tz", None))
     others = [width, *origin]
-    if origin and not (types.is_interval(origin[0].type) or origin[0].type == kind):
+    if origin and not (is_shifted or origin[0].type == value.type):
         others = constant_nulls(*others)  # of such a pair DuckDB casts the whole column
-    moment = _moment(f"{name}()", value, others)
+    moment = coerce(_moment(f"{name}()", value, others), wanted)
     if not origin:
-        bucket: Expression = Call("time_bucket", (width, moment), moment.type)
-    elif types.is_interval(origin[0].type):
+        bucket: Expression = Call("time_bucket", (width, moment), wanted)
+    elif is_shifted:
         # Buckets that begin so much later.
         earlier = shift("subtract_interval", moment, origin[0])
-        bucket = shift("add_interval", Call("time_bucket", (width, earlier), moment.type), origin[0])
+        bucket = shift("add_interval", Call("time_bucket", (width, earlier), wanted), origin[0])
     else:
         beside = [width, value]
-        start = _moment(name, origin[0], beside if origin[0].type == kind else constant_nulls(*beside))
-        start = coerce(start, moment.type)
-        bucket = Call("time_bucket", (width, moment, start), moment.type)
+        if origin[0].type != value.type:
+            beside = constant_nulls(*beside)
+        start = coerce(_moment(f"{name}()", origin[0], beside), wanted)
+        bucket = Call("time_bucket", (width, moment, start), wanted)
     return Cast(bucket, kind) if pa.types.is_date(kind) else bucket
 
 

@@ -396,7 +396,10 @@ def main(arguments: Sequence[str]) -> int:
     tally = run(given.calls, given.seed, given.device, given.seconds, given.function)
     for statement, found in tally.failures:
         print(f"{statement}\n    ours {found.ours!r}, theirs {found.theirs!r} (row {found.row})")
-    print(dict(tally.counts))
+    if tally.failures:
+        again = f"python -m tests.sql.randomized.casts.calls --calls {given.calls} --seed {given.seed}"
+        print(" --function ".join((f"all of it again: {again}", *given.function)))
+    print(f"seed {given.seed}: {dict(tally.counts)}")
     for why, count in tally.known.most_common():
         print(f"  known {count}: {why}")
     print("  refused:", dict(tally.refusals.most_common(12)))

@@ -17,7 +17,15 @@ from bamquery.data_types.type_groups import integer_range
 from tests.sql.randomized.casts.compare import Pair, differences, is_of_values, values_agree
 from tests.sql.randomized.casts.compare import answer_kind as said_of
 from tests.sql.randomized.casts.extremes import TYPES, Value, column, draw_value, extremes
-from tests.sql.randomized.casts.findings import Class, Findings, example_of, group, kind_of_value, value_kind
+from tests.sql.randomized.casts.findings import (
+    Class,
+    Findings,
+    example_of,
+    group,
+    kind_of_separated,
+    kind_of_value,
+    value_kind,
+)
 from tests.values import plain
 
 _EXTREMES: Final = 150
@@ -216,7 +224,9 @@ class Casts:
 
     def _differ(self, what: str, target: str, row: int, ours: Any, theirs: Any) -> None:
         kind = self._kind(row, target)
-        if isinstance(ours, float) and isinstance(theirs, float) and values_agree(ours, theirs, _NEARLY):
+        separated = self._separated(row, target)
+        are_floats = isinstance(ours, float) and isinstance(theirs, float)
+        if are_floats and values_agree(ours, theirs, _NEARLY) and separated is None:
             mine, other, kind = "nearest", "nearly the nearest", "last digits"
         elif ours is not None and theirs is not None:
             mine, other = "a value", "another value"
@@ -224,13 +234,20 @@ class Casts:
                 kind = "digits beyond the shortest"
         else:
             mine, other = value_kind(ours), value_kind(theirs)
-        self._note(what, target, kind, mine, other, self._shown(row, target))
+        self._note(what, target, separated or kind, mine, other, self._shown(row, target))
 
     def _kind(self, row: int, target: str) -> str:
         kind = kind_of_value(self.values[row])
         if kind.startswith("number") and _is_beyond(self.values[row].scalar.as_py(), TYPES[target]):
             return f"{kind} beyond the type"
         return kind
+
+    def _separated(self, row: int, target: str) -> str | None:
+        """The kind of a text that DuckDB reads wrongly as a float, None of others."""
+        is_text = self.source == "VARCHAR" and not self.values[row].is_null
+        if not (is_text and pa.types.is_floating(TYPES[target])):
+            return None
+        return kind_of_separated(self.values[row].scalar.as_py())
 
     def _shown(self, row: int, target: str) -> str:
         return f"CAST({self.values[row].sql} AS {target})"

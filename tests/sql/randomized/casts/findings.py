@@ -115,6 +115,18 @@ def kind_of_text(text: str) -> str:
     return next((name for name, pattern in _TEXTS if pattern.fullmatch(text)), "another text")
 
 
+_SEPARATED: Final = (
+    ("number with _ behind 8 digits of a fraction", re.compile(r"[\d_]*\.(?:\d{8}){1,2}_\d")),
+    ("number with _ among more than 19 digits", re.compile(r"(?=(?:[_.]?\d){20})[\d.]*_")),
+)
+
+
+def kind_of_separated(text: str) -> str | None:
+    """Of a number with separators where DuckDB's reader of floats stops, or counts them as digits."""
+    number = text.lstrip(" \t\n\r\v\f+-")
+    return next((name for name, pattern in _SEPARATED if pattern.match(number)), None)
+
+
 def kind_of_value(value: Value) -> str:
     """What kind of value it is, as far as differences depend on it."""
     plain = value.scalar.as_py() if pa.types.is_large_string(value.scalar.type) or _is_number(value) else None

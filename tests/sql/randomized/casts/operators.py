@@ -50,6 +50,8 @@ _FAILING: Final = 3
 _CONSTANTS: Final = 12
 _MOST_MICROSECONDS: Final = (2**63 - 1) // 1000 - 86_400 * 10**6
 """Of an interval, but for a day, which what is left of months and days may add."""
+_MILLISECOND: Final = 1000
+_CUT: Final = "part of a millisecond before 1970"
 _TOLERANCE: Final = 1e-12
 """Of `**` and of quotients, which the libraries of two programs may round otherwise."""
 
@@ -251,6 +253,8 @@ class Operators:
             factors = [side.scalar.as_py() for side in sides if pa.types.is_integer(side.scalar.type)]
             if operator == "a * b" and any(factor and abs(factor) >= 2**31 for factor in factors):
                 return "a factor beyond INTEGER"
+        if operator == "a - b" and "TIMESTAMPTZ" in self.types and any(map(_is_cut, self.rows[row])):
+            return _CUT
         kinds = {kind_of_value(side) for side in self.rows[row]} - {"any"}
         return " and ".join(sorted(kinds)) or "any"
 
@@ -265,11 +269,22 @@ class Operators:
         what = operator
         if kind == "39 digits":
             what, given = "arithmetic, bits", "HUGEINT"
+        elif kind == _CUT:
+            given = "TIMESTAMPTZ and a moment"
         elif kind == "more than 292 years":
             what, given = "arithmetic", "INTERVAL"
         elif operator in _ALIKE["comparisons"] and {*groups} <= {"DATE", "a timestamp"} and ours == "a value":
             what, given = "comparisons", "DATE, a timestamp"  # a value that the common type does not hold
         self._findings.note(Class(what, given, "", kind, ours, theirs), example_of(shown), self._seed)
+
+
+def _is_cut(side: Value) -> bool:
+    """Whether it is a moment that DuckDB's calendar of milliseconds takes for the next one."""
+    kind: Any = side.scalar.type
+    if not (pa.types.is_timestamp(kind) and kind.unit == "us" and side.scalar.is_valid):
+        return False
+    count = side.scalar.cast(pa.int64()).as_py()
+    return count < _MILLISECOND and count % _MILLISECOND != 0
 
 
 def _is_beyond_a_span(operator: str, sides: tuple[Value, Value]) -> bool:

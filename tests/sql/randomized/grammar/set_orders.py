@@ -86,7 +86,7 @@ class SetOrders(Pieces):
             text = choose.one_of(_CHANGED).format(column) if choose.chance(0.6) else column
             name = choose.pick("", "x", "y", "id", choose.one_of(plain))
             names.append(name or column.rpartition(".")[2])
-            columns.append(name or (names[-1] if column == text else text))
+            columns.append(name or (names[-1] if column == text.strip("()") else text))
             terms += [text, column]
             items.append(f"{text} AS {name}" if name else text)
         where = f" WHERE {known[0]} < {_LITTLE}"

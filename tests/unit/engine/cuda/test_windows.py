@@ -15,12 +15,16 @@ from bamquery.engine.operators.window.window import Window
 from bamquery.plan import nodes
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Literal, SortKey
 from bamquery.plan.windows import Bound, WindowCall, WindowFrame
-from tests import device_windows
+from tests import device_vectors, device_windows
 from tests.conformance.harness import Rows, assert_same, run
 from tests.conformance.spilling import run_spilling
 from tests.strategies import ALL_TYPES
 
 INT = pa.int64()
+
+
+def test_vectors(device: Device[Any]) -> None:
+    device_vectors.check_vectors(device, (1, 2, 33))
 
 
 def test_functions(device: Device[Any]) -> None:

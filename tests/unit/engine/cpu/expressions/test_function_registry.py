@@ -1,6 +1,7 @@
 """The plan's contract: every function that plans may call is here, and no other."""
 
-from bamquery.engine.cpu.aggregates.registry import ACCUMULATORS, WITH_PARAMETER
+from bamquery.engine.aggregate_families import AGGREGATES
+from bamquery.engine.cpu.aggregates.registry import FAMILIES
 from bamquery.engine.cpu.expressions.conditions import FORMS
 from bamquery.engine.cpu.expressions.function_registry import FUNCTIONS
 from bamquery.function_catalog.plan_functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS
@@ -12,4 +13,5 @@ def test_scalar_functions() -> None:
 
 
 def test_aggregate_functions() -> None:
-    assert {*ACCUMULATORS, *WITH_PARAMETER} == set(AGGREGATE_FUNCTIONS)
+    assert set(AGGREGATES) == set(AGGREGATE_FUNCTIONS)
+    assert {family for family, _ in AGGREGATES.values()} == set(FAMILIES)

@@ -121,7 +121,8 @@ _OPERATORS = """
     date + integer; date - date; date + time; timestamp + INTERVAL 1 DAY; timestamp + interval
     timestamp - interval; timestamp - timestamp; interval + interval; interval - interval; -interval
     interval * integer; interval * double; interval / 2; interval / double; interval < interval
-    age(timestamp, timestamp); date_trunc('month', interval); epoch(interval); epoch_us(interval)
+    age(timestamp, timestamp); date_trunc('month', interval); epoch(interval)
+    epoch_ms(interval); epoch_us(interval)
 """
 
 OPERATORS = [text.strip() for line in _OPERATORS.strip().splitlines() for text in line.split(";")]

@@ -12,11 +12,15 @@ from bamquery.engine.cpu.aggregates.accumulator import Accumulator
 from bamquery.engine.cpu.aggregates.registry import accumulator_of
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.cpu.keys.grouping import group_rows
-from bamquery.engine.cpu.windows.frames import Ranges
-from bamquery.engine.cpu.windows.partitions import find_partitions
+from bamquery.engine.cpu.vectors import Vector
+from bamquery.engine.cpu.windows.framed_aggregates import state_tree
+from bamquery.engine.cpu.windows.rows import CpuWindowRows
 from bamquery.engine.cpu.windows.running import can_accumulate, difference_states, running_states
-from bamquery.engine.cpu.windows.state_tree import StateTree
-from bamquery.plan.expressions import AggregateCall, ColumnRef
+from bamquery.engine.windows.calls import find_partitions
+from bamquery.engine.windows.partitions import Partitions
+from bamquery.engine.windows.ranges import Ranges
+from bamquery.plan import nodes
+from bamquery.plan.expressions import AggregateCall, ColumnRef, SortKey
 from tests.device_frames import KINDS, batch_of
 from tests.device_windows import check_parts_of_a_partition
 from tests.values import plain, same
@@ -54,10 +58,23 @@ def _accumulator(function: str, argument: pa.DataType, result: pa.DataType) -> A
     return accumulator_of(AggregateCall(function, (ColumnRef(0, "x", argument),), result))
 
 
-def _directly(accumulator: Accumulator, column: pa.Array, frames: list[Ranges]) -> list[Any]:
+def _ranges(start: np.ndarray, end: np.ndarray) -> Ranges[Vector]:
+    return Ranges(Vector(start), Vector(end))
+
+
+def _partitions(partition: list[pa.Array], order: list[pa.Array], rows: int) -> Partitions[Vector]:
+    columns = [*partition, *order]
+    batch = pa.record_batch(columns, [f"c{i}" for i in range(len(columns))])
+    keys = [ColumnRef(i, f"c{i}", column.type) for i, column in enumerate(columns)]
+    sort = tuple(SortKey(key) for key in keys[len(partition) :])
+    window = nodes.Window(nodes.Values(batch), tuple(keys[: len(partition)]), sort, (), ())
+    return find_partitions(CpuWindowRows(batch), window)
+
+
+def _directly(accumulator: Accumulator, column: pa.Array, frames: list[Ranges[Vector]]) -> list[Any]:
     answers = []
     for i in range(len(frames[0].start)):
-        chosen = [row for frame in frames for row in range(frame.start[i], frame.end[i])]
+        chosen = [row for frame in frames for row in range(frame.start.values[i], frame.end.values[i])]
         rows = column.take(pa.array(chosen, pa.int64()))
         answers += plain(accumulator.final(accumulator.partial(rows, np.zeros(len(rows), np.int64), 1)))
     return answers
@@ -74,11 +91,12 @@ def _assert_same(given: pa.Array, expected: list[Any]) -> None:
 def test_overlapping_ranges(function: str, argument: pa.DataType, result: pa.DataType, rows: int) -> None:
     draw = np.random.default_rng(1)
     edges = np.sort(draw.integers(0, rows + 1, (50, 4)), axis=1)
-    frames = [Ranges(edges[:, 0], edges[:, 1]), Ranges(edges[:, 2], edges[:, 3])]
+    frames = [_ranges(edges[:, 0], edges[:, 1]), _ranges(edges[:, 2], edges[:, 3])]
     column = _column(argument, rows)
     accumulator = _accumulator(function, argument, result)
     expected = _directly(accumulator, column, frames)
-    _assert_same(StateTree(accumulator, column).answers(frames), expected)
+    (found,) = state_tree(accumulator, column).compute_frames(frames, len(edges))
+    _assert_same(found, expected)
     if accumulator.exact:
         _assert_same(difference_states(accumulator, column, frames), expected)
 
@@ -88,7 +106,7 @@ def test_growing_ranges(function: str, argument: pa.DataType, result: pa.DataTyp
     rows = 600
     start = np.repeat([0, 300], 300)
     end = np.minimum(np.arange(rows) // 3 * 3, 590)
-    frame = Ranges(start, np.maximum(start, end))
+    frame = _ranges(start, np.maximum(start, end))
     accumulator = _accumulator(function, argument, result)
     column = _column(argument, rows)
     assert can_accumulate(accumulator, [frame]) == bool(accumulator.scans)
@@ -99,18 +117,18 @@ def test_growing_ranges(function: str, argument: pa.DataType, result: pa.DataTyp
 def test_shrinking_ranges_cannot_run() -> None:
     accumulator = _accumulator("sum", pa.float64(), pa.float64())
     zeros = np.zeros(600, np.int64)
-    assert not can_accumulate(accumulator, [Ranges(zeros, np.arange(600)[::-1])])
-    assert not can_accumulate(accumulator, [Ranges(np.arange(600), np.full(600, 600))])
+    assert not can_accumulate(accumulator, [_ranges(zeros, np.arange(600)[::-1])])
+    assert not can_accumulate(accumulator, [_ranges(np.arange(600), np.full(600, 600))])
 
 
 def test_partitions_and_peers() -> None:
     keys = pa.array([1.0, 1.0, None, None, float("nan"), float("nan")])
     order = pa.array(["a", "b", "b", "b", "b", "c"], pa.large_string())
-    found = find_partitions([keys], [order], 6)
-    assert found.start.tolist() == [0, 0, 2, 2, 4, 4]
-    assert found.end.tolist() == [2, 2, 4, 4, 6, 6]
-    assert found.peer_start.tolist() == [0, 1, 2, 2, 4, 5]
-    assert found.peer_end.tolist() == [1, 2, 4, 4, 5, 6]
+    found = _partitions([keys], [order], 6)
+    assert found.start.values.tolist() == [0, 0, 2, 2, 4, 4]
+    assert found.end.values.tolist() == [2, 2, 4, 4, 6, 6]
+    assert found.peer_start.values.tolist() == [0, 1, 2, 2, 4, 5]
+    assert found.peer_end.values.tolist() == [1, 2, 4, 4, 5, 6]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -124,8 +142,8 @@ def test_partitions_of_every_type(kind: pa.DataType, offset: int) -> None:
     column = column.slice(offset)
     codes = group_rows([column], len(column)).codes
     starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
-    found = find_partitions([column], [], len(column))
-    assert np.unique(found.start).tolist() == starts.tolist()
+    found = _partitions([column], [], len(column))
+    assert np.unique(found.start.values).tolist() == starts.tolist()
 
 
 def test_parts_of_a_partition() -> None:
@@ -143,16 +161,18 @@ def test_states_at_the_edges(function: str, argument: pa.DataType, result: pa.Da
         for part in (column.slice(0, 20), column.slice(60))
     )
     starts, ends = (grid.ravel() for grid in np.meshgrid(np.arange(43), np.arange(43)))
-    frames = [Ranges(starts, np.maximum(starts, ends))]
+    frames = [_ranges(starts, np.maximum(starts, ends))]
     edge = np.array([0, *range(20, 61), 90])
     expected = _directly(
-        accumulator, column, [Ranges(edge[frame.start], edge[frame.end]) for frame in frames]
+        accumulator, column, [_ranges(edge[frame.start.values], edge[frame.end.values]) for frame in frames]
     )
     rows = column.slice(20, 40)
-    _assert_same(StateTree(accumulator, rows, edges).answers(frames), expected)
+    (found,) = state_tree(accumulator, rows, edges).compute_frames(frames, len(starts))
+    _assert_same(found, expected)
     if accumulator.exact:
         _assert_same(difference_states(accumulator, rows, frames, edges), expected)
-    growing = Ranges(np.zeros(300, np.int64), np.arange(300) // 8)
+    growing = _ranges(np.zeros(300, np.int64), np.arange(300) // 8)
     if can_accumulate(accumulator, [growing]):
-        wanted = _directly(accumulator, column, [Ranges(edge[growing.start], edge[growing.end])])
+        start, end = edge[growing.start.values], edge[growing.end.values]
+        wanted = _directly(accumulator, column, [_ranges(start, end)])
         _assert_same(running_states(accumulator, rows, growing, edges), wanted)

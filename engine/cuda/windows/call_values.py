@@ -14,14 +14,14 @@ from bamquery.engine.cuda.keys.portions import fitting_ends, lengths_at, portion
 from bamquery.engine.cuda.vectors import Mask, Vector
 
 
-class Answer(Protocol):
+class CallValues(Protocol):
     """The values of one call."""
 
     def lengths(self) -> Vector | None:
         """Bytes of the texts that are copied for each row, at most; None: none are."""
         ...
 
-    def of(self, start: int, stop: int) -> plc.Column:
+    def compute_rows(self, start: int, stop: int) -> plc.Column:
         """The values of the rows from `start` to before `stop`, of which there is one at least.
 
         Raises:
@@ -31,7 +31,7 @@ class Answer(Protocol):
 
 
 @dataclass(frozen=True)
-class Known:
+class ComputedValues:
     """Values that are there."""
 
     kernels: Kernels
@@ -41,13 +41,13 @@ class Known:
         """They are not copied."""
         return
 
-    def of(self, start: int, stop: int) -> plc.Column:
+    def compute_rows(self, start: int, stop: int) -> plc.Column:
         """Some of them, without a copy."""
         return self.kernels.slice_column(self.column, start, stop)
 
 
 @dataclass(frozen=True)
-class Chosen:
+class RowValues:
     """For each row a value of another row, or null.
 
     Attributes:
@@ -64,14 +64,14 @@ class Chosen:
         lengths = text_lengths(self.kernels, [self.values])
         return None if lengths is None else lengths_at(self.kernels, lengths, self.places.column)
 
-    def of(self, start: int, stop: int) -> plc.Column:
+    def compute_rows(self, start: int, stop: int) -> plc.Column:
         """The values at the places."""
         places = self.places.slice(start, stop).column
         return self.kernels.gather([self.values], places, nullify=True)[0]
 
 
 @dataclass(frozen=True)
-class Neighbours:
+class NeighbourValues:
     """Of lead or lag: the value some rows away, or the default where no row is there.
 
     Attributes:
@@ -83,7 +83,7 @@ class Neighbours:
     """
 
     kernels: Kernels
-    found: Chosen
+    found: CallValues
     there: Mask
     default: Side
     given: plc.Column | None
@@ -96,29 +96,25 @@ class Neighbours:
             default = text_lengths(self.kernels, [self.default])
         else:
             default = text_lengths(self.kernels, [self.kernels.repeat_scalar(self.default, 1)])
-            default = (
-                None
-                if default is None
-                else Vector.full(self.kernels, default.total(), len(self.found.places))
-            )
+            default = None if default is None else Vector.full(self.kernels, default.total(), len(self.there))
         if found is None or default is None:
             return found or default
         return self.there.choose(found, default)
 
-    def of(self, start: int, stop: int) -> plc.Column:
-        """See `Answer`."""
+    def compute_rows(self, start: int, stop: int) -> plc.Column:
+        """See `CallValues`."""
         kernels, default = self.kernels, self.default
         if isinstance(default, plc.Column):
             default = kernels.slice_column(default, start, stop)
         there = kernels.slice_column(self.there.column, start, stop)
-        result = kernels.where(there, self.found.of(start, stop), default)
+        result = kernels.where(there, self.found.compute_rows(start, stop), default)
         if self.given is None:
             return result
         return kernels.where(kernels.slice_column(self.given, start, stop), result, kernels.null(self.kind))
 
 
 @dataclass(frozen=True)
-class OfFrames:
+class FrameValues:
     """For each row the value of its frame, which neighbours may share.
 
     Attributes:
@@ -136,18 +132,18 @@ class OfFrames:
         """Those of the rows' frames."""
         return self.most.take(self.numbers)
 
-    def of(self, start: int, stop: int) -> plc.Column:
+    def compute_rows(self, start: int, stop: int) -> plc.Column:
         """Those of the rows' frames."""
         first, last = self.numbers.item(start), self.numbers.item(stop - 1)
         own = self.numbers.slice(start, stop) - first
         return self.kernels.gather([self.values(first, last + 1)], own.column)[0]
 
 
-def portion_ends(kernels: Kernels, answers: Sequence[Answer], start: int, stop: int) -> list[int]:
+def portion_ends(kernels: Kernels, calls: Sequence[CallValues], start: int, stop: int) -> list[int]:
     """Where portions of the rows from `start` to before `stop` end whose texts can be made at once."""
     lengths: Vector | None = None
-    for answer in answers:
-        own = answer.lengths()
+    for call in calls:
+        own = call.lengths()
         if own is not None:
             lengths = own if lengths is None else lengths + own
     if lengths is None or stop - start < 2:

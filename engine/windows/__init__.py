@@ -1,0 +1,1 @@
+"""Calls over windows, written once for every device: partitions, frames, and which rows' values are taken."""

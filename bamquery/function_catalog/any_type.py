@@ -33,17 +33,9 @@ SECTION: Final = Section(
             calls="case",
         ),
         Entry(
-            "greatest",
-            "(x ANY, ...) -> ANY",
-            "The greatest of the values; NULLs do not count.",
-            NULLS_COUNT,
+            "greatest", "(x ANY, ...) -> ANY", "The greatest of the values; NULLs do not count.", NULLS_COUNT
         ),
-        Entry(
-            "least",
-            "(x ANY, ...) -> ANY",
-            "The least of the values; NULLs do not count.",
-            NULLS_COUNT,
-        ),
+        Entry("least", "(x ANY, ...) -> ANY", "The least of the values; NULLs do not count.", NULLS_COUNT),
         Entry(
             "constant_or_null",
             "(x ANY, y ANY, ...) -> ANY",

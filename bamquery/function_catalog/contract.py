@@ -55,6 +55,6 @@ class AggregateContract(FunctionContract):
 NULLS_COUNT: Final = FunctionContract(strict=False)
 CONSTANTS: Final = FunctionContract(cuda_constants_from=1, row_by_row="columns")
 CPU_ONLY: Final = FunctionContract(cuda_refusal="libcudf has no such function")
-PYTHON_ONLY: Final = replace(CPU_ONLY, row_by_row="always")
+PYTHON: Final = replace(CPU_ONLY, row_by_row="always")
 WITH_ERRORS: Final = FunctionContract(cuda_refusal="it has errors that libcudf would pass over")
 OF_INTERVALS: Final = FunctionContract(cuda_refusal=NO_INTERVALS)

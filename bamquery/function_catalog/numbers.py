@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from bamquery.function_catalog.contract import CPU_ONLY, PYTHON_ONLY, WITH_ERRORS, FunctionContract
+from bamquery.function_catalog.contract import CPU_ONLY, PYTHON, WITH_ERRORS, FunctionContract
 from bamquery.function_catalog.entry import Entry, Section
 
 _ONE: Final = "(x DOUBLE) -> DOUBLE"
@@ -122,8 +122,8 @@ SECTION: Final = Section(
         Entry("atanh", _ONE, "The inverse of tanh."),
         Entry("degrees", _ONE, "Radians in degrees.", calls="multiply"),
         Entry("radians", _ONE, "Degrees in radians.", calls="multiply"),
-        Entry("gamma", _ONE, "The gamma function: of n + 1 the factorial of n.", PYTHON_ONLY),
-        Entry("lgamma", _ONE, "The logarithm of the gamma function.", PYTHON_ONLY),
+        Entry("gamma", _ONE, "The gamma function: of n + 1 the factorial of n.", PYTHON),
+        Entry("lgamma", _ONE, "The logarithm of the gamma function.", PYTHON),
         Entry(
             "factorial",
             "(n INTEGER) -> HUGEINT",
@@ -158,15 +158,15 @@ SECTION: Final = Section(
             "hex to_hex",
             f"{_DIGITS} | (blob BLOB) -> VARCHAR",
             "Hexadecimal digits of an integer in two's complement, or of a text's bytes.",
-            PYTHON_ONLY,
+            PYTHON,
             example="hex(42)",
         ),
-        Entry("bin to_binary", _DIGITS, "Binary digits of an integer, or of a text's bytes.", PYTHON_ONLY),
+        Entry("bin to_binary", _DIGITS, "Binary digits of an integer, or of a text's bytes.", PYTHON),
         Entry(
             "to_base",
             "(n BIGINT, base INTEGER [, length INTEGER]) -> VARCHAR",
             "Digits to a base from 2 to 36, with zeros before them up to a length.",
-            PYTHON_ONLY,
+            PYTHON,
             example="to_base(42, 16)",
         ),
         Entry(

@@ -17,6 +17,7 @@ from bamquery.function_catalog.contract import (
     FunctionContract,
 )
 
+_PLAIN: Final = FunctionContract()
 _OF_HUGEINT: Final = FunctionContract(row_by_row="hugeint")
 _SHIFT: Final = replace(WITH_ERRORS, row_by_row="hugeint")
 _OF_COLUMNS: Final = replace(CPU_ONLY, row_by_row="columns")
@@ -26,39 +27,28 @@ SCALARS: Final[Mapping[str, FunctionContract]] = MappingProxyType(
     {
         # Arithmetic: arguments and answer have one type, except where said.
         "divide": FunctionContract("a / b in double; x / 0 is inf or NaN"),
-        "negate": FunctionContract("-a"),
+        "negate": _PLAIN,
         "interpolate": FunctionContract(
             "interpolate(a, b, share double), none null: from a to b by a share of 0 to 1, as"
             " quantile_cont does: of floats, decimals, dates, times and timestamps; only operators make it"
         ),
         # Comparison: both arguments have one type. NaN equals NaN and is greater than every number; -0 = 0.
-        "equal": FunctionContract("a = b"),
-        "not_equal": FunctionContract("a <> b"),
-        "less": FunctionContract("a < b"),
-        "less_equal": FunctionContract("a <= b"),
-        "greater": FunctionContract("a > b"),
-        "greater_equal": FunctionContract("a >= b"),
-        "is_distinct_from": NULLS_COUNT.with_text("never null"),
-        "is_not_distinct_from": NULLS_COUNT.with_text("never null"),
+        **dict.fromkeys(("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"), _PLAIN),
+        **dict.fromkeys(("is_distinct_from", "is_not_distinct_from"), NULLS_COUNT),
         "in": FunctionContract(
             "in(a, literal, ...): null where a is null, or where nothing equals and a literal is null;"
             " in(a, members): null where a is null"
         ),
         # Logic (Kleene) and nulls.
-        "and": NULLS_COUNT.with_text("two or more booleans"),
-        "or": NULLS_COUNT.with_text("two or more booleans"),
-        "not": FunctionContract("boolean"),
-        "is_null": NULLS_COUNT.with_text("never null"),
-        "is_not_null": NULLS_COUNT.with_text("never null"),
+        **dict.fromkeys(("and", "or"), NULLS_COUNT.with_text("two or more booleans")),
+        "not": _PLAIN,
+        **dict.fromkeys(("is_null", "is_not_null"), NULLS_COUNT),
         "case": NULLS_COUNT.with_text(
             "case(condition, value, ..., otherwise): an odd number of arguments, values of one type; "
             "a branch's error counts only on rows that take it"
         ),
-        # Bits.
-        "bit_and": _OF_HUGEINT.with_text("a & b of one integer type or decimal(38, 0)"),
-        "bit_or": _OF_HUGEINT.with_text("a | b of one integer type or decimal(38, 0)"),
-        "bit_xor": _OF_HUGEINT.with_text("bits in one of a and b, of one integer type or decimal(38, 0)"),
-        "bit_not": _OF_HUGEINT.with_text("~a of an integer or decimal(38, 0)"),
+        # Of one integer type or decimal(38, 0).
+        **dict.fromkeys(("bit_and", "bit_or", "bit_xor", "bit_not"), _OF_HUGEINT),
         "shift_left": _SHIFT.with_text(
             "a << b, types as of bit_and; ExecutionError below 0 and where a bit is lost"
         ),
@@ -91,9 +81,7 @@ SCALARS: Final[Mapping[str, FunctionContract]] = MappingProxyType(
             "to_interval(n int64, unit literal); of seconds and milliseconds a double"
         ),
         "timestamp_difference": OF_INTERVALS.with_text("two timestamp(us) to an interval of days and less"),
-        "interval_add": OF_INTERVALS.with_text("two intervals, part by part"),
-        "interval_subtract": OF_INTERVALS.with_text("two intervals, part by part"),
-        "interval_negate": OF_INTERVALS.with_text("every part"),
+        **dict.fromkeys(("interval_add", "interval_subtract", "interval_negate"), OF_INTERVALS),
         "interval_times": OF_INTERVALS.with_text("an interval and an int64"),
         "interval_scale": OF_INTERVALS.with_text(
             "an interval and a double; fractions of a part go to the next smaller one"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from bamquery.function_catalog.contract import CONSTANTS, CPU_ONLY, PYTHON_ONLY, FunctionContract
+from bamquery.function_catalog.contract import CONSTANTS, CPU_ONLY, PYTHON, FunctionContract
 from bamquery.function_catalog.entry import Entry, Section
 
 _SAME: Final = "(text VARCHAR) -> VARCHAR"
@@ -93,13 +93,13 @@ SECTION: Final = Section(
             "lpad",
             _PAD,
             "The text cut, or filled from the left with characters (none is an error), to n.",
-            PYTHON_ONLY,
+            PYTHON,
         ),
         Entry(
             "rpad",
             _PAD,
             "The text cut, or filled from the right with characters (none is an error), to n.",
-            PYTHON_ONLY,
+            PYTHON,
         ),
         Entry(
             "replace",
@@ -112,14 +112,14 @@ SECTION: Final = Section(
             "translate",
             "(text VARCHAR, characters VARCHAR, others VARCHAR) -> VARCHAR",
             "The text with each of the characters replaced by the one at its place in the others, if any.",
-            PYTHON_ONLY,
+            PYTHON,
             example="translate('12345', '143', 'ax')",
         ),
         Entry(
             "overlay",
             "(text VARCHAR, other VARCHAR, start BIGINT [, length BIGINT]) -> VARCHAR",
             "The text with another one in place of a part.",
-            PYTHON_ONLY,
+            PYTHON,
         ),
         Entry(
             "repeat",
@@ -132,7 +132,7 @@ SECTION: Final = Section(
             "split_part",
             "(text VARCHAR, separator VARCHAR, n BIGINT) -> VARCHAR",
             "What stands between separators: part n from 1, from the end if negative.",
-            PYTHON_ONLY,
+            PYTHON,
             example="split_part('a-b-c', '-', 2)",
         ),
         Entry(
@@ -175,82 +175,71 @@ SECTION: Final = Section(
             _OF_REGEX,
             example="regexp_extract('abc', '([a-z])(b)', 1)",
         ),
-        Entry("regexp_escape", _SAME, "A regular expression that fits just the text.", PYTHON_ONLY),
+        Entry("regexp_escape", _SAME, "A regular expression that fits just the text.", PYTHON),
         Entry(
             "ascii",
             "(text VARCHAR) -> INTEGER",
             "The code point of the first character; 0 of an empty text.",
-            PYTHON_ONLY,
+            PYTHON,
         ),
         Entry(
             "ord unicode",
             "(text VARCHAR) -> INTEGER",
             "The code point of the first character, -1 of an empty text for `unicode`.",
-            PYTHON_ONLY,
+            PYTHON,
             calls="unicode",
         ),
         Entry(
             "chr",
             "(n INTEGER) -> VARCHAR",
             "The character of a code point; an error where there is none.",
-            PYTHON_ONLY,
+            PYTHON,
             example="chr(65)",
         ),
-        Entry("md5", _DIGEST, "The MD5 hash, in hexadecimal digits.", PYTHON_ONLY),
-        Entry("sha1", _DIGEST, "The SHA-1 hash, in hexadecimal digits.", PYTHON_ONLY),
-        Entry("sha256", _DIGEST, "The SHA-256 hash, in hexadecimal digits.", PYTHON_ONLY),
+        Entry("md5", _DIGEST, "The MD5 hash, in hexadecimal digits.", PYTHON),
+        Entry("sha1", _DIGEST, "The SHA-1 hash, in hexadecimal digits.", PYTHON),
+        Entry("sha256", _DIGEST, "The SHA-256 hash, in hexadecimal digits.", PYTHON),
         Entry(
-            "base64 to_base64",
-            "(blob BLOB) -> VARCHAR",
-            "The bytes in Base64.",
-            PYTHON_ONLY,
-            calls="to_base64",
+            "base64 to_base64", "(blob BLOB) -> VARCHAR", "The bytes in Base64.", PYTHON, calls="to_base64"
         ),
         Entry(
             "from_base64",
             "(text VARCHAR) -> BLOB",
             "The bytes that a text in Base64 stands for; others are an error.",
-            PYTHON_ONLY,
+            PYTHON,
         ),
-        Entry("encode", "(text VARCHAR) -> BLOB", "The text's bytes in UTF-8.", PYTHON_ONLY),
+        Entry("encode", "(text VARCHAR) -> BLOB", "The text's bytes in UTF-8.", PYTHON),
         Entry(
             "decode",
             "(blob BLOB) -> VARCHAR",
             "The text that bytes are in UTF-8; others are an error.",
-            PYTHON_ONLY,
+            PYTHON,
         ),
         Entry(
-            "url_encode",
-            _SAME,
-            "The text with % and digits for all but letters, digits and `-_.~`.",
-            PYTHON_ONLY,
+            "url_encode", _SAME, "The text with % and digits for all but letters, digits and `-_.~`.", PYTHON
         ),
         Entry(
             "url_decode",
             _SAME,
             "The text that url_encode would have encoded; an error where that is not UTF-8.",
-            PYTHON_ONLY,
+            PYTHON,
         ),
         Entry(
-            "strip_accents",
-            _SAME,
-            "The text without accents.",
-            PYTHON_ONLY,
-            example="strip_accents('mühleisen')",
+            "strip_accents", _SAME, "The text without accents.", PYTHON, example="strip_accents('mühleisen')"
         ),
-        Entry("nfc_normalize", _SAME, "The text in Unicode's normal form C.", PYTHON_ONLY),
+        Entry("nfc_normalize", _SAME, "The text in Unicode's normal form C.", PYTHON),
         Entry(
             "format_bytes formatreadablesize",
             "(n BIGINT) -> VARCHAR",
             "A number of bytes in units of 1024.",
-            PYTHON_ONLY,
+            PYTHON,
             example="format_bytes(16_000)",
         ),
         Entry(
             "formatreadabledecimalsize",
             "(n BIGINT) -> VARCHAR",
             "A number of bytes in units of 1000.",
-            PYTHON_ONLY,
+            PYTHON,
             calls="format_decimal_bytes",
             example="formatreadabledecimalsize(16_000)",
         ),
@@ -259,43 +248,39 @@ SECTION: Final = Section(
             "(path VARCHAR [, trim BOOLEAN] [, separator VARCHAR]) -> VARCHAR",
             "The last part of a path, without its extension if `trim` is true. `separator` says what stands "
             "between parts: `'system'` or `'forward_slash'` /, `'backslash'`, or else any of both.",
-            PYTHON_ONLY,
+            PYTHON,
             example="parse_filename('path/to/file.csv', true)",
         ),
         Entry(
             "parse_dirname",
             "(path VARCHAR [, separator VARCHAR]) -> VARCHAR",
             "The first folder of a path; `separator` as of parse_filename().",
-            PYTHON_ONLY,
+            PYTHON,
         ),
         Entry(
             "parse_dirpath",
             "(path VARCHAR [, separator VARCHAR]) -> VARCHAR",
             "A path without its last part; `separator` as of parse_filename().",
-            PYTHON_ONLY,
+            PYTHON,
         ),
         Entry(
             "bar",
             "(x DOUBLE, least DOUBLE, most DOUBLE [, width DOUBLE]) -> VARCHAR",
             "A bar as long as x is on the way from the least to the most, 80 characters at full width.",
-            PYTHON_ONLY,
+            PYTHON,
             example="bar(5, 0, 20, 10)",
         ),
-        Entry("levenshtein editdist3", _EDITS, "How many bytes to put in, take out or change.", PYTHON_ONLY),
-        Entry(
-            "damerau_levenshtein", _EDITS, "As levenshtein; two that change places count once.", PYTHON_ONLY
-        ),
+        Entry("levenshtein editdist3", _EDITS, "How many bytes to put in, take out or change.", PYTHON),
+        Entry("damerau_levenshtein", _EDITS, "As levenshtein; two that change places count once.", PYTHON),
         Entry(
             "hamming mismatches",
             _EDITS,
             "How many bytes differ between texts of one length; others are an error.",
-            PYTHON_ONLY,
+            PYTHON,
         ),
-        Entry("jaccard", _LIKENESS, "The share of characters in common, from 0 to 1.", PYTHON_ONLY),
-        Entry("jaro_similarity", _LIKENESS, "Likeness by Jaro, from 0 to 1.", PYTHON_ONLY),
-        Entry(
-            "jaro_winkler_similarity", _LIKENESS, "Likeness by Jaro and Winkler, from 0 to 1.", PYTHON_ONLY
-        ),
+        Entry("jaccard", _LIKENESS, "The share of characters in common, from 0 to 1.", PYTHON),
+        Entry("jaro_similarity", _LIKENESS, "Likeness by Jaro, from 0 to 1.", PYTHON),
+        Entry("jaro_winkler_similarity", _LIKENESS, "Likeness by Jaro and Winkler, from 0 to 1.", PYTHON),
     ),
     notes="Options of regular expressions: `c` and `i` with and without regard to case, `l` the pattern is\n"
     "a plain text, `s` a dot is a new line too, `m` `n` `p` it is not, `g` all (regexp_replace only).\n"

@@ -7,7 +7,7 @@ from typing import Final
 from bamquery.function_catalog.contract import (
     CPU_ONLY,
     OF_INTERVALS,
-    PYTHON_ONLY,
+    PYTHON,
     WITH_ERRORS,
     FunctionContract,
 )
@@ -22,6 +22,7 @@ _BETWEEN: Final = (
     "(part VARCHAR, a DATE, b DATE) -> BIGINT | (part VARCHAR, a TIMESTAMP, b TIMESTAMP) -> BIGINT"
     " | (part VARCHAR, a TIME, b TIME) -> BIGINT"
 )
+_PARTS: Final = "date_part interval_part"
 _INTEGER_TO_INTERVAL: Final = "(n INTEGER) -> INTERVAL"
 _BIGINT_TO_INTERVAL: Final = "(n BIGINT) -> INTERVAL"
 _DOUBLE_TO_INTERVAL: Final = "(x DOUBLE) -> INTERVAL"
@@ -39,19 +40,19 @@ SECTION: Final = Section(
                 " dayofweek (Sunday 0) isodow (Monday 1) dayofyear week (ISO) isoyear yearweek decade century"
                 " millennium era; millisecond microsecond nanosecond, counted from the minute"
             ),
-            calls="date_part interval_part",
+            calls=_PARTS,
             example="date_part('year', DATE '2024-05-17')",
         ),
-        Entry("year", _PART, "The year.", calls="date_part interval_part"),
-        Entry("quarter", _PART, "The quarter of the year, from 1.", calls="date_part interval_part"),
-        Entry("month", _PART, "The month of the year, from 1.", calls="date_part interval_part"),
-        Entry("day dayofmonth", _PART, "The day of the month, from 1.", calls="date_part interval_part"),
+        Entry("year", _PART, "The year.", calls=_PARTS),
+        Entry("quarter", _PART, "The quarter of the year, from 1.", calls=_PARTS),
+        Entry("month", _PART, "The month of the year, from 1.", calls=_PARTS),
+        Entry("day dayofmonth", _PART, "The day of the month, from 1.", calls=_PARTS),
         Entry("dayofyear", _DAY_PART, "The day of the year, from 1.", calls="date_part"),
-        Entry("hour", _CLOCK, "The hour of the day, from 0.", calls="date_part interval_part"),
-        Entry("minute", _CLOCK, "The minute of the hour, from 0.", calls="date_part interval_part"),
-        Entry("second", _CLOCK, "The second of the minute, from 0.", calls="date_part interval_part"),
-        Entry("millisecond", _CLOCK, "Milliseconds since the minute began.", calls="date_part interval_part"),
-        Entry("microsecond", _CLOCK, "Microseconds since the minute began.", calls="date_part interval_part"),
+        Entry("hour", _CLOCK, "The hour of the day, from 0.", calls=_PARTS),
+        Entry("minute", _CLOCK, "The minute of the hour, from 0.", calls=_PARTS),
+        Entry("second", _CLOCK, "The second of the minute, from 0.", calls=_PARTS),
+        Entry("millisecond", _CLOCK, "Milliseconds since the minute began.", calls=_PARTS),
+        Entry("microsecond", _CLOCK, "Microseconds since the minute began.", calls=_PARTS),
         Entry(
             "nanosecond", _OF_CLOCK.format("BIGINT"), "Nanoseconds since the minute began.", calls="date_part"
         ),
@@ -67,19 +68,9 @@ SECTION: Final = Section(
         ),
         Entry("isoyear", _DAY_PART, "The year that the week of ISO 8601 belongs to.", calls="date_part"),
         Entry("yearweek", _DAY_PART, "isoyear * 100 + week.", calls="date_part"),
-        Entry("decade", _PART, "The year without its last digit.", calls="date_part interval_part"),
-        Entry(
-            "century",
-            _PART,
-            "The century: 2000 is in the 20th, 2001 in the 21st.",
-            calls="date_part interval_part",
-        ),
-        Entry(
-            "millennium",
-            _PART,
-            "The millennium: 2000 is in the 2nd, 2001 in the 3rd.",
-            calls="date_part interval_part",
-        ),
+        Entry("decade", _PART, "The year without its last digit.", calls=_PARTS),
+        Entry("century", _PART, "The century: 2000 is in the 20th, 2001 in the 21st.", calls=_PARTS),
+        Entry("millennium", _PART, "The millennium: 2000 is in the 2nd, 2001 in the 3rd.", calls=_PARTS),
         Entry("era", _DAY_PART, "1, or 0 before the year 1.", calls="date_part"),
         Entry("julian", _OF_DATE.format("DOUBLE"), "Days since 24 November 4714 BC."),
         Entry("dayname", _OF_DATE.format("VARCHAR"), "The day of the week, in English."),
@@ -207,14 +198,14 @@ SECTION: Final = Section(
             "strptime",
             "(text VARCHAR, pattern VARCHAR) -> TIMESTAMP",
             "The timestamp that a text means by a pattern of %Y, %m, %d and the like; an error if unfit.",
-            PYTHON_ONLY,
+            PYTHON,
             example="strptime('17.05.2024', '%d.%m.%Y')",
         ),
         Entry(
             "try_strptime",
             "(text VARCHAR, pattern VARCHAR) -> TIMESTAMP",
             "As strptime, but NULL where the text does not fit.",
-            PYTHON_ONLY,
+            PYTHON,
         ),
         Entry(
             "now get_current_timestamp transaction_timestamp",

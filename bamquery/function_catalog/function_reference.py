@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -34,29 +34,26 @@ SECTIONS: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class FunctionRecord:
-    """A function under one of its names.
-
-    Attributes:
-        name: as it is called.
-        kind: where it may stand.
-        signatures: the ways to call it, at least one.
-        description: one line.
-        gpu: what of it runs on a GPU over columns.
-        plan_functions: the functions of plans that it becomes.
-        category: the part of the reference that it is in.
-        alias_of: the function that it is another name of, or None.
-        example: a call that runs as it stands, or nothing.
-    """
+    """An entry under one of its names, and the section that it is in."""
 
     name: str
-    kind: FunctionKind
-    signatures: tuple[Signature, ...]
-    description: str
-    gpu: GpuSupport
-    plan_functions: tuple[str, ...]
-    category: str
-    alias_of: str | None = None
-    example: str = ""
+    entry: Entry
+    section: Section
+
+    @property
+    def kind(self) -> FunctionKind:
+        """Where it may stand."""
+        return self.section.kind
+
+    @property
+    def signatures(self) -> tuple[Signature, ...]:
+        """The ways to call it, at least one."""
+        return self.entry.parsed_signatures()
+
+    @property
+    def alias_of(self) -> str | None:
+        """The function that it is another name of, or None."""
+        return None if self.name == self.entry.name else self.entry.name
 
     @property
     def usages(self) -> tuple[str, ...]:
@@ -67,7 +64,8 @@ class FunctionRecord:
 @functools.cache
 def functions() -> Sequence[FunctionRecord]:
     """All functions, section by section; those of several kinds (`first`) come once for each."""
-    return tuple(record for section in SECTIONS for record in _records(section))
+    entries = ((entry, section) for section in SECTIONS for entry in section.entries)
+    return tuple(FunctionRecord(name, *found) for found in entries for name in found[0].all_names)
 
 
 @functools.cache
@@ -81,22 +79,6 @@ def _by_name() -> dict[str, tuple[FunctionRecord, ...]]:
 def function_records(name: str) -> Sequence[FunctionRecord]:
     """The functions of that name (any case); none where there is none."""
     return _by_name().get(name.lower(), ())
-
-
-def _records(section: Section) -> Iterator[FunctionRecord]:
-    for entry in section.entries:
-        for name in entry.all_names:
-            yield FunctionRecord(
-                name,
-                section.kind,
-                entry.parsed_signatures(),
-                entry.description,
-                gpu_support(entry, section.kind),
-                entry.plan_functions,
-                section.title,
-                None if name == entry.name else entry.name,
-                entry.example,
-            )
 
 
 def contracts(entry: Entry, kind: FunctionKind) -> Sequence[FunctionContract]:

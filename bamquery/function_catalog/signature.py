@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 _SIGNATURE: Final = re.compile(r"\((?P<parameters>.*)\) -> (?P<answer>.+)")
@@ -56,6 +57,7 @@ class Signature:
         return listed + "]" * len(optional)
 
 
+@cache
 def read_signature(text: str) -> Signature:
     """A signature as entries write it."""
     match = _SIGNATURE.fullmatch(text)

@@ -44,17 +44,17 @@ def _row(
     record: FunctionRecord, signature: Signature, given: tuple[Parameter, ...], oid: int
 ) -> tuple[Any, ...]:
     is_table = record.kind == "table"
-    changing = "now" in record.plan_functions or record.name.startswith("current_")
+    changing = "now" in record.entry.plan_functions or record.name.startswith("current_")
     return (
-        *(record.name, record.alias_of, record.kind, record.description, None, NO_TAGS),
+        *(record.name, record.alias_of, record.kind, record.entry.description, None, NO_TAGS),
         None if is_table else signature.return_type,
         list_text(parameter.name for parameter in given),
         list_text(parameter.type for parameter in given),
         given[-1].type if signature.repeated else None,
         *(None, None if is_table else False, True, None, oid),
-        list_text([record.example] if record.example else []),
+        list_text([record.entry.example] if record.entry.example else []),
         None if is_table else "CONSISTENT_WITHIN_QUERY" if changing else "CONSISTENT",
-        list_text([record.category]),
+        list_text([record.section.title]),
     )
 
 

@@ -52,9 +52,9 @@ def function_help(name: str) -> str | None:
 
     lines = []
     for record in function_records(name.removesuffix("()")):
-        lines += [*record.usages, f"  {record.description}"]
-        if record.example:
-            lines.append(f"  {record.example}")
+        lines += [*record.usages, f"  {record.entry.description}"]
+        if record.entry.example:
+            lines.append(f"  {record.entry.example}")
     return "\n".join(lines) if lines else None
 
 

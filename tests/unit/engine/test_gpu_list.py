@@ -11,7 +11,7 @@ import pytest
 from bamquery.engine.cuda.capabilities import CUDA
 from bamquery.engine.lowering import refusals
 from bamquery.errors import BamQueryError
-from bamquery.function_catalog.function_reference import functions
+from bamquery.function_catalog.function_reference import functions, gpu_support
 from bamquery.function_catalog.session import SESSION_FUNCTIONS
 from tests.plans import MemoryCatalog, SchemaOnly, plan_of_catalog
 
@@ -37,7 +37,7 @@ def _listed() -> Iterator[tuple[str, str]]:
     """Names of scalar functions of values and what the reference says of them."""
     for record in functions():
         if record.kind == "scalar" and record.name not in SESSION_FUNCTIONS:
-            yield record.name, record.gpu
+            yield record.name, gpu_support(record.entry, record.kind)
 
 
 LISTED = sorted(_listed())

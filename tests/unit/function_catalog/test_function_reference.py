@@ -62,8 +62,8 @@ def test_builders_are_of_entries() -> None:
 
 @pytest.mark.parametrize("record", functions(), ids=lambda record: f"{record.kind}-{record.name}")
 def test_descriptions(record: FunctionRecord) -> None:
-    assert record.description.endswith(".")
-    assert "\n" not in record.description
+    assert record.entry.description.endswith(".")
+    assert "\n" not in record.entry.description
     assert record.alias_of is None or function_records(record.alias_of)
 
 
@@ -118,7 +118,8 @@ def test_types(record: FunctionRecord, signature: Signature) -> None:
 
 
 EXAMPLES = sorted(
-    {record.example for record in functions() if record.example and record.category != "The connection"}
+    {entry.example for section in SECTIONS if section.title != "The connection" for entry in section.entries}
+    - {""}
 )
 
 

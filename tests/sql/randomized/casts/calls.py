@@ -157,7 +157,7 @@ class Calls:
             record
             for record in functions()
             if record.kind != "table"
-            and record.category != "The connection"
+            and record.section.title != "The connection"
             and record.name not in _LEFT_OUT
             and (not names or record.name in names)
         ]

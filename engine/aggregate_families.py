@@ -1,4 +1,4 @@
-"""Which family of accumulators computes each aggregate function of `bamquery.plan.functions`."""
+"""Which family of accumulators computes each aggregate function of `function_catalog`."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 from bamquery.data_types.names import type_name
 from bamquery.data_types.type_groups import is_interval, value_type
 from bamquery.engine.formulas.type_families import family, is_castable
+from bamquery.function_catalog.plan_functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, WINDOW_FUNCTIONS
 from bamquery.plan.expressions import AggregateCall, Call, Cast, Expression, walk
-from bamquery.plan.functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, WINDOW_FUNCTIONS
 
 if TYPE_CHECKING:
     from bamquery.plan.windows import WindowCall

@@ -85,7 +85,7 @@ class _CachedHash:
 
 @dataclass(frozen=True)
 class Call(_CachedHash):
-    """A scalar function of `bamquery.plan.functions` applied to arguments.
+    """A scalar function of `function_catalog.plan_functions` applied to arguments.
 
     Nulls: three-valued logic for `and`, `or`, `in`; null in, null out for the others unless the
     function's description says otherwise.
@@ -131,7 +131,7 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """An aggregate of `bamquery.plan.functions` over the rows of a group where `filter` is true.
+    """An aggregate of `function_catalog.plan_functions` over the rows of a group where `filter` is true.
 
     With `order` it takes the rows in that order, else as they come. `parameter` is a constant that some
     functions want besides their arguments: which quantile, which separator.

@@ -47,7 +47,7 @@ class WindowFrame:
 
 @dataclass(frozen=True, slots=True)
 class WindowCall:
-    """A window function of `bamquery.plan.functions`, or an aggregate over the rows of a frame."""
+    """A window function of `function_catalog.plan_functions`, or an aggregate over the rows of a frame."""
 
     call: AggregateCall
     frame: WindowFrame = WindowFrame()

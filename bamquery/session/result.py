@@ -21,6 +21,7 @@ from bamquery.engine.profiling.query_profile import QueryProfile
 from bamquery.engine.settings import Settings
 from bamquery.errors import BamQueryError, CancelledError, MemoryLimitError, foreign_errors, within_depth
 from bamquery.plan.expressions import expression_depth
+from bamquery.plan.functions import called_row_by_row
 from bamquery.plan.nodes import Field, Plan
 from bamquery.plan.rewriting import expressions_of, nodes_of
 from bamquery.session.optimized_plans import optimized_plan
@@ -66,8 +67,8 @@ class Result(Closeable):
         """
         self.schema = pa.schema([pa.field(field.name, field.type) for field in plan.fields])
         with within_depth():
-            self.operator, deep = with_deep_recursion(lambda: _lower_plan(plan, device, settings))
-        self.profile = QueryProfile(device.name, self.operator.profile, notes=list(notes))
+            self.operator, deep, more = with_deep_recursion(lambda: _lower_plan(plan, device, settings))
+        self.profile = QueryProfile(device.name, self.operator.profile, notes=[*notes, *more])
         self._context: ExecutionContext[Any] = ExecutionContext(
             device, settings, spill_folder=spill_folder, sql=sql
         )
@@ -126,12 +127,17 @@ class Result(Closeable):
             self._batches.close()
 
 
-def _lower_plan(plan: Plan, device: Device[Any], settings: Settings) -> tuple[Operator[Any], bool]:
-    """The operators, and whether they recurse deeper than any thread's stack has room for."""
+def _lower_plan(
+    plan: Plan, device: Device[Any], settings: Settings
+) -> tuple[Operator[Any], bool, Sequence[str]]:
+    """The operators, whether they recurse deeper than any thread's stack has room for, and what to note."""
     best = optimized_plan(plan)
     operator = lower(best, device, settings)
-    expressions = (each for node in nodes_of(best) for each in expressions_of(node))
-    return operator, operator.depth() > _DEEP or max(map(expression_depth, expressions), default=0) > _DEEP
+    expressions = [each for node in nodes_of(best) for each in expressions_of(node)]
+    deep = operator.depth() > _DEEP or max(map(expression_depth, expressions), default=0) > _DEEP
+    slow = ", ".join(f"{name}()" for name in sorted(called_row_by_row(expressions)))
+    noted = slow and device.capabilities.on_host
+    return operator, deep, [f"Python is called for every row by {slow}"] if noted else []
 
 
 def _start_operator(

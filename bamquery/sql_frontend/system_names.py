@@ -17,20 +17,6 @@ INFORMATION_TABLES: Final = (
 )
 """Tables of the schema `information_schema`."""
 
-_SUBJECTS: Final = (
-    *("columns", "constraints", "databases", "functions", "indexes", "keywords", "schemas", "sequences"),
-    *("settings", "tables", "types", "views"),
-)
-
-SYSTEM_FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        **{f"{family}_{subject}": subject for subject in _SUBJECTS for family in ("bamquery", "duckdb")},
-        "pragma_table_info": "table_info",
-        "pragma_version": "version",
-    }
-)
-"""Table functions over the catalogue, and what each is about."""
-
 SYSTEM_VIEWS: Final[Mapping[str, str]] = MappingProxyType(
     {
         **{
@@ -43,20 +29,6 @@ SYSTEM_VIEWS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Names that stand for a table of the catalogue where no table or view has them."""
-
-SESSION_FUNCTIONS: Final = frozenset(
-    {
-        *("version", "current_schema", "current_schemas", "current_database", "current_catalog"),
-        *("current_user", "session_user", "user", "current_role", "current_setting", "in_search_path"),
-        "getvariable",
-    }
-)
-"""Functions whose answer the connection knows when a statement is bound."""
-
-WITHOUT_PARENTHESES: Final = frozenset(
-    {"current_schema", "current_catalog", "current_user", "session_user", "user", "current_role"}
-)
-"""Those that are written as if they were columns, too; a column of that name comes first."""
 
 SESSION_VALUE: Final = "session_value"
 """What a node of the syntax tree notes the value of such a function by: a constant."""

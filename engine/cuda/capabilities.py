@@ -11,8 +11,9 @@ import pyarrow as pa
 from bamquery.data_types.names import type_name
 from bamquery.data_types.type_groups import is_interval, value_type
 from bamquery.engine.capabilities import INSTEAD, Capabilities
-from bamquery.engine.cuda import unsupported_functions as absent
+from bamquery.engine.cuda.unsupported_functions import unsupported_reason
 from bamquery.engine.formulas.type_families import family, is_castable
+from bamquery.function_catalog.plan_functions import AGGREGATE_FUNCTIONS
 from bamquery.plan.expressions import AggregateCall, Call, Cast, Expression, Literal
 from bamquery.plan.functions import adds_in_order
 
@@ -48,7 +49,7 @@ def _type_gaps(kind: pa.DataType) -> Iterator[str]:
 def _part_gaps(part: Expression) -> Iterator[str]:
     if isinstance(part, Cast):
         yield from _cast_gaps(part.argument.type, part.type)
-    elif isinstance(part, Call) and (why := absent.unsupported_reason(part)) is not None:
+    elif isinstance(part, Call) and (why := unsupported_reason(part)) is not None:
         yield f"the cuda device has no {part.function}() for columns: {why}; {INSTEAD}"
     elif not isinstance(part, Literal):
         yield from _type_gaps(part.type)
@@ -74,8 +75,9 @@ def _aggregate_gaps(call: AggregateCall) -> Iterator[str]:
             f"the cuda device has no {_BETWEEN[call.function]} of {type_name(kind)}: libcudf does not "
             f"convert more than {_WORD_DIGITS} digits to DOUBLE as the CPU does; {INSTEAD}"
         )
-    if call.function in absent.AGGREGATES:
-        yield f"the cuda device has no {call.function}(): {absent.AGGREGATES[call.function]}; {INSTEAD}"
+    contract = AGGREGATE_FUNCTIONS.get(call.function)
+    if contract is not None and (why := contract.cuda_refusal):
+        yield f"the cuda device has no {call.function}(): {why}; {INSTEAD}"
     if call.order and adds_in_order(call):
         yield (
             f"the cuda device has no {call.function}() of floats with ORDER BY: libcudf adds rows in any"

@@ -328,7 +328,8 @@ class QueryProfile:
     root: OperatorProfile
     seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
-    """What did not run as asked, and why: a device that `auto` passed over, a run that was cut short."""
+    """What did not run as asked, and why: a device that `auto` passed over, a run that was cut short; and
+    functions that a CPU calls Python for."""
     peak_memory: int = 0
     """Most bytes that operators held at once between frames."""
 

@@ -16,16 +16,13 @@ from bamquery.catalog.system_tables.rows import (
     list_text,
     string_columns,
 )
-from bamquery.sql_frontend.functions.reference.function_reference import (
+from bamquery.function_catalog.function_reference import (
     FunctionRecord,
-    Parameter,
-    Signature,
     functions,
 )
+from bamquery.function_catalog.signature import Parameter, Signature
 from bamquery.sql_frontend.parser.keywords import keywords
 from bamquery.sql_frontend.system_names import MAIN
-
-_CHANGING: Final = frozenset({"now", "get_current_timestamp", "transaction_timestamp", "today"})
 
 
 def _functions(facts: CatalogFacts) -> Iterator[tuple[Any, ...]]:
@@ -39,8 +36,7 @@ def _functions(facts: CatalogFacts) -> Iterator[tuple[Any, ...]]:
 
 def _call_forms(signature: Signature) -> Iterator[tuple[Parameter, ...]]:
     """The parameters of each call: a row for each number of those that may be left out."""
-    least = sum(not parameter.optional for parameter in signature.parameters)
-    for count in range(least, len(signature.parameters) + 1):
+    for count in range(signature.least, len(signature.parameters) + 1):
         yield signature.parameters[:count]
 
 
@@ -48,17 +44,17 @@ def _row(
     record: FunctionRecord, signature: Signature, given: tuple[Parameter, ...], oid: int
 ) -> tuple[Any, ...]:
     is_table = record.kind == "table"
-    changing = record.name in _CHANGING or record.name.startswith(("current_", "local"))
+    changing = "now" in record.entry.plan_functions or record.name.startswith("current_")
     return (
-        *(record.name, record.alias_of, record.kind, record.description, None, NO_TAGS),
+        *(record.name, record.alias_of, record.kind, record.entry.description, None, NO_TAGS),
         None if is_table else signature.return_type,
         list_text(parameter.name for parameter in given),
         list_text(parameter.type for parameter in given),
         given[-1].type if signature.repeated else None,
         *(None, None if is_table else False, True, None, oid),
-        list_text([record.example] if record.example else []),
+        list_text([record.entry.example] if record.entry.example else []),
         None if is_table else "CONSISTENT_WITHIN_QUERY" if changing else "CONSISTENT",
-        list_text([record.category]),
+        list_text([record.section.title]),
     )
 
 

@@ -48,13 +48,13 @@ def command_help(command: Command, width: int) -> str:
 
 def function_help(name: str) -> str | None:
     """How a function is called, or None where there is none of that name."""
-    from bamquery.sql_frontend.functions.reference.function_reference import function_records  # noqa: PLC0415 (350 functions)
+    from bamquery.function_catalog.function_reference import function_records  # noqa: PLC0415 (350 functions)
 
     lines = []
     for record in function_records(name.removesuffix("()")):
-        lines += [*record.usages, f"  {record.description}"]
-        if record.example:
-            lines.append(f"  {record.example}")
+        lines += [*record.usages, f"  {record.entry.description}"]
+        if record.entry.example:
+            lines.append(f"  {record.entry.example}")
     return "\n".join(lines) if lines else None
 
 

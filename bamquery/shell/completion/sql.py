@@ -165,7 +165,7 @@ class SqlCandidates:
         return [Candidate(_sql_name(c.name), c.name, c.type, _COLUMN) for c in listed]
 
     def _read_functions(self) -> None:
-        from bamquery.sql_frontend.functions.reference.function_reference import functions  # noqa: PLC0415 (data of 350 functions)
+        from bamquery.function_catalog.function_reference import functions  # noqa: PLC0415 (data of 350 functions)
 
         for record in functions():
             usage = record.usages[0]

@@ -1,4 +1,4 @@
-"""Scalar functions by their DuckDB names: argument counts, the casts of arguments, the call.
+"""Scalar functions by their DuckDB names: the casts of arguments, the call.
 
 Functions here raise `ValueError` in words for arguments that do not fit; the binder knows the place.
 """
@@ -14,8 +14,13 @@ import pyarrow as pa
 from bamquery.data_types import type_groups as types
 from bamquery.data_types.names import type_name
 from bamquery.data_types.type_groups import HUGEINT
+from bamquery.function_catalog import any_type
+from bamquery.function_catalog import numbers as of_numbers
+from bamquery.function_catalog import strings as of_strings
+from bamquery.function_catalog import times as of_times
 from bamquery.plan.expressions import Call, Cast, Expression, Literal
 from bamquery.sql_frontend.functions import operators
+from bamquery.sql_frontend.functions.bindings import bindings
 from bamquery.sql_frontend.functions.coercion import coerce, common_type, decode, is_null
 from bamquery.sql_frontend.functions.operators import STRING, literal
 from bamquery.sql_frontend.functions.scalar import dates, intervals, numbers
@@ -25,27 +30,20 @@ from bamquery.sql_frontend.functions.scalar.intervals import interval_of_unit
 from bamquery.sql_frontend.functions.scalar.signature import (
     Arguments,
     Build,
-    FunctionBinding,
-    check_count,
-    declare,
+    build_as_written,
     number_argument,
 )
 from bamquery.sql_frontend.functions.scalar.strings import match
 
 __all__ = [
     "FUNCTIONS",
-    "VOLATILE",
     "at_time_zone",
     "call",
     "case",
-    "check_count",
     "date_part",
     "interval_of_unit",
     "like",
 ]
-
-VOLATILE: Final = frozenset({"random", "setseed", "uuid", "uuidv4", "uuidv7", "gen_random_uuid"})
-"""Functions of DuckDB that are refused, since a query could not be repeated."""
 
 _SPELLED: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -68,9 +66,7 @@ def call(name: str, arguments: Arguments) -> Expression:
     Raises:
         ValueError: a number or type of arguments that it does not take.
     """
-    function = FUNCTIONS[name.lower()]
-    check_count(name, len(arguments), function.least, function.most)
-    return function.build(name.lower(), [decode(argument) for argument in arguments])
+    return FUNCTIONS[name.lower()].bind(name.lower(), arguments)
 
 
 def _same_type(function: str) -> Build:
@@ -107,16 +103,8 @@ def _round(name: str, arguments: Arguments) -> Expression:
     return Call("round", (value, literal(count, pa.int32())), numbers.rounded_type(value.type, count))
 
 
-def _double(function: str) -> Build:
-    def build(name: str, arguments: Arguments) -> Expression:
-        doubles = tuple(operators.as_double(argument, f"{name}()") for argument in arguments)
-        return Call(function, doubles, pa.float64())
-
-    return build
-
-
 def like(function: str, subject: Expression, *patterns: Expression) -> Expression:
-    """LIKE, ILIKE, GLOB and regular expressions: `function` is of `bamquery.plan.functions`."""
+    """LIKE, ILIKE, GLOB and regular expressions: `function` is of `function_catalog.plan_functions`."""
     return match(function, _SPELLED.get(function, function), *(decode(e) for e in (subject, *patterns)))
 
 
@@ -149,10 +137,6 @@ def _nullif(name: str, arguments: Arguments) -> Expression:
 def _if(name: str, arguments: Arguments) -> Expression:
     condition, value, otherwise = arguments
     return case([(condition, value)], otherwise)
-
-
-def _modulo(name: str, arguments: Arguments) -> Expression:
-    return operators.modulo(*arguments)
 
 
 def _extreme(function: str) -> Build:
@@ -200,30 +184,28 @@ def _floor_modulo(name: str, arguments: Arguments) -> Expression:
     return operators.subtract(arguments[0], operators.multiply(arguments[1], whole))
 
 
-FUNCTIONS: Final[Mapping[str, FunctionBinding]] = MappingProxyType(
+BUILDERS: Final[Mapping[str, Build]] = MappingProxyType(
     {
-        **numbers.FUNCTIONS,
-        **texts.FUNCTIONS,
-        **dates.FUNCTIONS,
-        **intervals.FUNCTIONS,
-        **declare("abs", _same_type("abs"), 1),
-        **declare("floor", _round_toward("floor"), 1),
-        **declare("ceil ceiling", _round_toward("ceil"), 1),
-        **declare("round", _round, 1, 2),
-        **declare("sqrt", _double("sqrt"), 1),
-        **declare("ln", _double("ln"), 1),
-        **declare("exp", _double("exp"), 1),
-        **declare("power pow", _double("power"), 2),
-        **declare("mod", _modulo, 2),
-        **declare("fmod", _floor_modulo, 2),
-        **declare("fdiv", _floor_quotient, 2),
-        **declare("coalesce", _coalesce, 1, None),
-        **declare("ifnull", _coalesce, 2),
-        **declare("nullif", _nullif, 2),
-        **declare("if", _if, 3),
-        **declare("greatest", _extreme("greatest"), 1, None),
-        **declare("least", _extreme("least"), 1, None),
-        **declare("constant_or_null", _constant_or_null, 2, None),
-        **declare("typeof pg_typeof", _typeof, 1),
+        **numbers.BUILDERS,
+        **texts.BUILDERS,
+        **dates.BUILDERS,
+        **intervals.BUILDERS,
+        "abs": _same_type("abs"),
+        **{name: _round_toward(name) for name in ("floor", "ceil")},
+        "round": _round,
+        "fmod": _floor_modulo,
+        "fdiv": _floor_quotient,
+        **dict.fromkeys(("coalesce", "ifnull"), _coalesce),
+        "nullif": _nullif,
+        "if": _if,
+        **{name: _extreme(name) for name in ("greatest", "least")},
+        "constant_or_null": _constant_or_null,
+        **dict.fromkeys(("typeof", "pg_typeof"), _typeof),
     }
 )
+
+FUNCTIONS: Final = bindings(
+    (entry for room in (of_numbers, of_strings, of_times, any_type) for entry in room.SECTION.entries),
+    lambda entry: BUILDERS.get(entry.name) or build_as_written(entry),
+)
+"""All of values, by name; those of the connection are bound elsewhere."""

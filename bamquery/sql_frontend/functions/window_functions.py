@@ -1,9 +1,8 @@
-"""Window functions by their DuckDB names: argument counts, the casts of arguments, the result's type."""
+"""Window functions by their DuckDB names: the casts of arguments, the result's type."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -11,23 +10,14 @@ import pyarrow as pa
 
 from bamquery.data_types import type_groups as types
 from bamquery.data_types.names import type_name
+from bamquery.function_catalog.windows import SECTION
 from bamquery.plan.expressions import AggregateCall, Expression
 from bamquery.sql_frontend.functions import aggregate_arguments as take
-from bamquery.sql_frontend.functions.coercion import coerce, decode, is_null
+from bamquery.sql_frontend.functions.bindings import Builder, bindings
+from bamquery.sql_frontend.functions.coercion import coerce, is_null
 from bamquery.sql_frontend.functions.operators import explicit_cast, literal
-from bamquery.sql_frontend.functions.scalar_functions import check_count
 
 _NUMBER: Final = pa.int64()
-
-
-@dataclass(frozen=True, slots=True)
-class WindowFunction:
-    """How calls of a name are bound; `nulls` says whether IGNORE NULLS means something."""
-
-    build: Callable[[str, Sequence[Expression]], AggregateCall]
-    least: int
-    most: int
-    nulls: bool = False
 
 
 def is_window_function(name: str) -> bool:
@@ -41,13 +31,11 @@ def call(name: str, arguments: Sequence[Expression]) -> AggregateCall:
     Raises:
         ValueError: a number or type of arguments that it does not take.
     """
-    function = WINDOW_FUNCTIONS[name.lower()]
-    check_count(name, len(arguments), function.least, function.most)
-    return function.build(name.lower(), [decode(argument) for argument in arguments])
+    return WINDOW_FUNCTIONS[name.lower()].bind(name.lower(), arguments)
 
 
-def _rank(kind: pa.DataType) -> Callable[[str, Sequence[Expression]], AggregateCall]:
-    return lambda name, arguments: AggregateCall(name, (), kind)
+def _rank(function: str, kind: pa.DataType) -> Builder[AggregateCall]:
+    return lambda name, arguments: AggregateCall(function, (), kind)
 
 
 def _tiles(name: str, arguments: Sequence[Expression]) -> AggregateCall:
@@ -68,7 +56,7 @@ def _default(value: Expression, kind: pa.DataType) -> Expression:
         return explicit_cast(value, kind)
 
 
-def _in_frame(function: str) -> Callable[[str, Sequence[Expression]], AggregateCall]:
+def _in_frame(function: str) -> Builder[AggregateCall]:
     def build(name: str, arguments: Sequence[Expression]) -> AggregateCall:
         value, kind = take.any_value(name, arguments[0])
         return AggregateCall(function, (value, *(_count(name, a) for a in arguments[1:])), kind)
@@ -83,21 +71,16 @@ def _count(name: str, value: Expression) -> Expression:
     raise ValueError(f"{name}() needs an integer for a number of rows, not {type_name(value.type)}")
 
 
-WINDOW_FUNCTIONS: Final[Mapping[str, WindowFunction]] = MappingProxyType(
+_BUILDERS: Final[Mapping[str, Builder[AggregateCall]]] = MappingProxyType(
     {
-        "row_number": WindowFunction(_rank(_NUMBER), 0, 0),
-        "rank": WindowFunction(_rank(_NUMBER), 0, 0),
-        "dense_rank": WindowFunction(_rank(_NUMBER), 0, 0),
-        "rank_dense": WindowFunction(lambda n, a: AggregateCall("dense_rank", (), _NUMBER), 0, 0),
-        "percent_rank": WindowFunction(_rank(pa.float64()), 0, 0),
-        "cume_dist": WindowFunction(_rank(pa.float64()), 0, 0),
-        "ntile": WindowFunction(_tiles, 1, 1),
-        "lag": WindowFunction(_neighbour, 1, 3, nulls=True),
-        "lead": WindowFunction(_neighbour, 1, 3, nulls=True),
-        "first_value": WindowFunction(_in_frame("first_value"), 1, 1, nulls=True),
-        "first": WindowFunction(_in_frame("first_value"), 1, 1, nulls=True),
-        "last_value": WindowFunction(_in_frame("last_value"), 1, 1, nulls=True),
-        "last": WindowFunction(_in_frame("last_value"), 1, 1, nulls=True),
-        "nth_value": WindowFunction(_in_frame("nth_value"), 2, 2, nulls=True),
+        **{name: _rank(name, _NUMBER) for name in ("row_number", "rank", "dense_rank")},
+        **{name: _rank(name, pa.float64()) for name in ("percent_rank", "cume_dist")},
+        "ntile": _tiles,
+        **dict.fromkeys(("lag", "lead"), _neighbour),
+        **{name: _in_frame(name) for name in ("first_value", "last_value", "nth_value")},
     }
 )
+
+WINDOW_FUNCTIONS: Final = bindings(SECTION.entries, lambda entry: _BUILDERS[entry.name])
+TAKES_NULLS: Final = frozenset({"lag", "lead", "first_value", "last_value", "nth_value"})
+"""Functions of which IGNORE NULLS means something, by the first of their names."""

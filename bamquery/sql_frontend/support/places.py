@@ -8,11 +8,11 @@ from typing import Final
 
 from sqlglot import exp
 
+from bamquery.function_catalog.session import SESSION_FUNCTIONS
+from bamquery.function_catalog.table_functions import FILE_FUNCTIONS, SYSTEM_FUNCTIONS
 from bamquery.sql_frontend.functions.aggregates import is_aggregate
-from bamquery.sql_frontend.functions.table_functions import FILE_FUNCTIONS
 from bamquery.sql_frontend.syntax import ast_nodes as syntax
 from bamquery.sql_frontend.syntax.calls import is_windowed
-from bamquery.sql_frontend.system_names import SESSION_FUNCTIONS, SYSTEM_FUNCTIONS
 
 _ORDERINGS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _COMPARISONS: Final = (*_ORDERINGS, exp.NullSafeEQ, exp.NullSafeNEQ)
@@ -95,7 +95,7 @@ def _call(node: exp.Expr) -> str | None:
         return "a row value"
     if name in ("all", "any", "some"):
         return f"{name.upper()} of a list"
-    from bamquery.sql_frontend.functions.missing_functions import why_missing  # noqa: PLC0415
+    from bamquery.function_catalog.missing_functions import why_missing  # noqa: PLC0415
     from bamquery.sql_frontend.functions.scalar_functions import FUNCTIONS  # noqa: PLC0415 (not before there is a call)
     from bamquery.sql_frontend.functions.window_functions import is_window_function  # noqa: PLC0415
 

@@ -15,6 +15,7 @@ from bamquery.engine.cpu.frames import concatenate_columns, decode_dictionary_in
 from bamquery.engine.cpu.kernels import Column, Constant, Datum, as_column, nulls, take_shared
 from bamquery.engine.execution.string_limits import LargeStringError, current_string_limits
 from bamquery.errors import ExecutionError, attach_place
+from bamquery.function_catalog.plan_functions import SCALAR_FUNCTIONS
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal, Members
 from bamquery.statement_context.cancellation import check_cancelled
 
@@ -128,15 +129,13 @@ def _cast(datum: Datum, kind: pa.DataType, *, try_: bool) -> Datum:
 
 
 def _call(name: str, arguments: list[Datum], kind: pa.DataType) -> Datum:
-    from bamquery.engine.cpu.expressions.function_registry import NULLS_MATTER
-
     arrays = [i for i, argument in enumerate(arguments) if isinstance(argument, pa.Array)]
     if not arrays:
         # Kernels want one array; the others stay constants, since some functions take literals only.
         place = 1 if name in ("date_part", "date_trunc") else 0
         arguments[place] = as_column(arguments[place], 1)
         return typed(Constant, _apply(name, arguments, kind)[0])
-    if len(arrays) == 1 and name not in NULLS_MATTER:
+    if len(arrays) == 1 and SCALAR_FUNCTIONS[name].strict:
         column = arguments[arrays[0]]
         if isinstance(column, pa.DictionaryArray):
             return _apply_to_dictionary(name, arguments, arrays[0], column, kind)

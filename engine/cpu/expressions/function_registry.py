@@ -1,4 +1,4 @@
-"""The scalar functions of `bamquery.plan.functions` on this device, by name."""
+"""The scalar functions of `function_catalog.plan_functions` on this device, by name."""
 
 from __future__ import annotations
 
@@ -49,11 +49,3 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
     }
 )
 """All but `and`, `or`, `coalesce` and `case`, which decide which rows their arguments are computed for."""
-
-NULLS_MATTER: Final = frozenset(
-    (
-        *("is_null", "is_not_null", "is_distinct_from", "is_not_distinct_from"),
-        *("greatest", "least", "concat_ws"),
-    )
-)
-"""Functions whose answer for a null need not be null."""

@@ -1,4 +1,4 @@
-"""The scalar functions of `bamquery.plan.functions` on this device, by name."""
+"""The scalar functions of `function_catalog.plan_functions` on this device, by name."""
 
 from __future__ import annotations
 

@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from bamquery.engine.device import Device
 from bamquery.engine.operators.aggregate.distinct_aggregate import drop_needless_distinct
+from bamquery.function_catalog.plan_functions import WINDOW_FUNCTIONS
 from bamquery.plan.expressions import AggregateCall, Call, Cast, Expression, Literal, SortKey
-from bamquery.plan.functions import HOLDS_VALUES, WINDOW_FUNCTIONS
+from bamquery.plan.functions import HOLDS_VALUES
 from bamquery.plan.windows import Bound, WindowCall, WindowFrame
 
 _RANKS: Final = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile")

@@ -11,8 +11,8 @@ import pytest
 from bamquery.engine.cuda.capabilities import CUDA
 from bamquery.engine.lowering import refusals
 from bamquery.errors import BamQueryError
-from bamquery.sql_frontend.functions.reference.function_reference import functions
-from bamquery.sql_frontend.system_names import SESSION_FUNCTIONS
+from bamquery.function_catalog.function_reference import functions, gpu_support
+from bamquery.function_catalog.session import SESSION_FUNCTIONS
 from tests.plans import MemoryCatalog, SchemaOnly, plan_of_catalog
 
 COLUMNS = {
@@ -37,7 +37,7 @@ def _listed() -> Iterator[tuple[str, str]]:
     """Names of scalar functions of values and what the reference says of them."""
     for record in functions():
         if record.kind == "scalar" and record.name not in SESSION_FUNCTIONS:
-            yield record.name, record.gpu
+            yield record.name, gpu_support(record.entry, record.kind)
 
 
 LISTED = sorted(_listed())

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from bamquery.function_catalog.missing_functions import REFUSED
+from bamquery.function_catalog.session import SESSION_FUNCTIONS
+from bamquery.function_catalog.table_functions import SYSTEM_FUNCTIONS
 from bamquery.plan.expressions import Expression
 from bamquery.sql_frontend.binder.expressions.syntax_forms import Bind
 from bamquery.sql_frontend.fault_collection import errors_at
 from bamquery.sql_frontend.functions import scalar_functions as functions
-from bamquery.sql_frontend.functions.aggregates import AGGREGATES, REFUSED, is_aggregate
-from bamquery.sql_frontend.functions.scalar_functions import FUNCTIONS, VOLATILE
+from bamquery.sql_frontend.functions.aggregates import AGGREGATES, is_aggregate
+from bamquery.sql_frontend.functions.scalar_functions import FUNCTIONS
 from bamquery.sql_frontend.functions.window_functions import WINDOW_FUNCTIONS, is_window_function
 from bamquery.sql_frontend.syntax.calls import function_of
-from bamquery.sql_frontend.system_names import SESSION_FUNCTIONS, SESSION_VALUE, SYSTEM_FUNCTIONS
+from bamquery.sql_frontend.system_names import SESSION_VALUE
 from bamquery.text.identifiers import suggestion
 
 if TYPE_CHECKING:
@@ -38,8 +41,6 @@ def _bind_function(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
                 raise ValueError(f"{name.lower()}() cannot stand in {binder.clause}")
             if name.lower() in SYSTEM_FUNCTIONS:
                 raise ValueError(f"{name.lower()}() is a table function: it stands in FROM")
-            if name.lower() in VOLATILE:
-                raise ValueError(f"{name.lower()}() is not supported: its answers differ from run to run")
             if name.lower() in REFUSED:
                 raise ValueError(f"{name.lower()}() is not supported: {REFUSED[name.lower()]}")
             if is_window_function(name):

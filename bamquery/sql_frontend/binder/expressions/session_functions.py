@@ -13,24 +13,19 @@ from sqlglot import exp
 
 from bamquery.data_types.names import type_name
 from bamquery.errors import SettingError
+from bamquery.function_catalog.session import SESSION_FUNCTIONS, WITHOUT_PARENTHESES
+from bamquery.function_catalog.table_functions import FILE_FUNCTIONS
 from bamquery.plan.expressions import Expression, Literal
 from bamquery.sql_frontend.binder.catalog import Catalog
 from bamquery.sql_frontend.binder.expressions.expression_binder import ExpressionBinder
 from bamquery.sql_frontend.binder.scope import Scope
 from bamquery.sql_frontend.fault_collection import apply_to_each, errors_at
+from bamquery.sql_frontend.functions.bindings import check_count
 from bamquery.sql_frontend.functions.coercion import coerce, is_null
 from bamquery.sql_frontend.functions.operators import BOOLEAN, STRING, literal
-from bamquery.sql_frontend.functions.scalar.signature import check_count
-from bamquery.sql_frontend.functions.table_functions import FILE_FUNCTIONS
 from bamquery.sql_frontend.parameters import constant, is_variable, mark
 from bamquery.sql_frontend.syntax import ast_nodes as syntax
-from bamquery.sql_frontend.system_names import (
-    INFORMATION_SCHEMA,
-    MAIN,
-    SESSION_FUNCTIONS,
-    SESSION_VALUE,
-    WITHOUT_PARENTHESES,
-)
+from bamquery.sql_frontend.system_names import INFORMATION_SCHEMA, MAIN, SESSION_VALUE
 from bamquery.text.identifiers import fold_case
 
 _USER: Final = "bamquery"

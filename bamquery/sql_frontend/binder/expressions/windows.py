@@ -149,7 +149,7 @@ class WindowCollector:
                 words = "IGNORE NULLS" if syntax.ignore_nulls else "RESPECT NULLS"
                 raise ValueError(f"{name}() does not take {words} over a window")
             if function is not None:
-                _check_plain(syntax, nulls=function.nulls)
+                _check_plain(syntax, nulls=function.entry.name in windows.TAKES_NULLS)
         if function is None:
             return bind_aggregate(node, self._sql, bind), False
         arguments = apply_to_each(bind, syntax.arguments, self._sql)

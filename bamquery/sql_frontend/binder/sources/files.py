@@ -9,13 +9,13 @@ import pyarrow as pa
 from sqlglot import exp
 
 from bamquery.errors import BamQueryError, CancelledError, Reason, SqlError
+from bamquery.function_catalog.table_functions import FILE_FUNCTIONS
 from bamquery.plan.expressions import ColumnRef, Expression
 from bamquery.plan.nodes import Plan, Project, Scan
 from bamquery.sql_frontend.binder.catalog import Catalog
 from bamquery.sql_frontend.binder.file_options import FileRequest, arguments, file_request
 from bamquery.sql_frontend.fault_collection import errors_at
 from bamquery.sql_frontend.functions.operators import explicit_cast, literal
-from bamquery.sql_frontend.functions.table_functions import FILE_FUNCTIONS
 from bamquery.sql_frontend.syntax.positions import reason
 from bamquery.storage.ingest.sources.options import VIRTUAL_COLUMNS, FileOptions
 from bamquery.text.identifiers import fold_case, suggestion

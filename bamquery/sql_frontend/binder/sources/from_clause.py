@@ -13,6 +13,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from bamquery.errors import CatalogError, SqlError
+from bamquery.function_catalog.table_functions import SERIES_FUNCTIONS, SYSTEM_FUNCTIONS
 from bamquery.plan.expressions import Expression, Literal
 from bamquery.plan.nodes import ROW_NUMBER, Plan, Project, Scan, SingleRow, Source, Values
 from bamquery.sql_frontend.binder.catalog import Catalog, FoldConstants
@@ -24,10 +25,9 @@ from bamquery.sql_frontend.binder.sources.with_queries import named_query
 from bamquery.sql_frontend.fault_collection import apply_to_each, errors_at
 from bamquery.sql_frontend.functions.coercion import coerce, common_type
 from bamquery.sql_frontend.functions.operators import explicit_cast
-from bamquery.sql_frontend.functions.table_functions import SERIES_FUNCTIONS
 from bamquery.sql_frontend.sql_types import type_name
 from bamquery.sql_frontend.syntax.positions import reason, start
-from bamquery.sql_frontend.system_names import INFORMATION_SCHEMA, SYSTEM_FUNCTIONS
+from bamquery.sql_frontend.system_names import INFORMATION_SCHEMA
 from bamquery.statement_context.cancellation import check_cancelled
 from bamquery.storage.ingest.sources.formats import has_known_suffix
 from bamquery.text.identifiers import fold_case as fold_name

@@ -7,11 +7,12 @@ from typing import Final
 from sqlglot import exp
 
 from bamquery.errors import CatalogError
+from bamquery.function_catalog.table_functions import SYSTEM_FUNCTIONS
 from bamquery.plan.nodes import Source
 from bamquery.sql_frontend.binder.catalog import Catalog
 from bamquery.sql_frontend.binder.file_options import arguments
 from bamquery.sql_frontend.fault_collection import errors_at
-from bamquery.sql_frontend.system_names import INFORMATION_SCHEMA, INFORMATION_TABLES, MAIN, SYSTEM_FUNCTIONS
+from bamquery.sql_frontend.system_names import INFORMATION_SCHEMA, INFORMATION_TABLES, MAIN
 from bamquery.text.identifiers import fold_case, suggestion
 
 _ABOUT_ONE: Final = "table_info"

@@ -14,6 +14,7 @@ from bamquery.data_types.names import type_name
 from bamquery.plan.expressions import Call, Cast, Expression, Literal, referenced_columns
 from bamquery.plan.literals.conversion import from_count
 from bamquery.plan.literals.evaluation import fold_expression
+from bamquery.sql_frontend.functions.bindings import check_count
 from bamquery.sql_frontend.functions.coercion import (
     coerce,
     coerce_beside,
@@ -29,11 +30,7 @@ from bamquery.sql_frontend.functions.scalar.signature import (
     DOUBLE,
     Arguments,
     Build,
-    FunctionBinding,
     bigint,
-    call_builder,
-    check_count,
-    declare,
     double_argument,
     integer,
     string_argument,
@@ -69,7 +66,7 @@ DATE_PARTS: Final[Mapping[str, str]] = MappingProxyType(
         for name in names
     }
 )
-"""DuckDB's names of a date's parts, and those of `bamquery.plan.functions`."""
+"""DuckDB's names of a date's parts, and those of `function_catalog.plan_functions`."""
 
 _CLOCK_PARTS: Final = frozenset({"hour", "minute", "second", "millisecond", "microsecond", "nanosecond"})
 _WITHOUT_TRUNCATION: Final = frozenset({"era", "julian"})
@@ -350,40 +347,31 @@ def at_time_zone(value: Expression, zone: Expression) -> Expression:
 
 
 _PARTS: Final = (
-    *("year", "quarter", "month", "day", "dayofmonth", "hour", "minute", "second", "millisecond"),
-    *("microsecond", "dayofweek", "weekday", "isodow", "dayofyear", "week", "weekofyear", "isoyear"),
-    *("yearweek", "decade", "century", "millennium", "era", "julian"),
+    *("year", "quarter", "month", "day", "hour", "minute", "second", "millisecond", "microsecond"),
+    *("dayofweek", "isodow", "dayofyear", "week", "isoyear", "yearweek", "decade", "century", "millennium"),
+    *("era", "julian"),
 )
 
-FUNCTIONS: Final[Mapping[str, FunctionBinding]] = MappingProxyType(
+BUILDERS: Final[Mapping[str, Build]] = MappingProxyType(
     {
-        **{name: FunctionBinding(_part_named, 1, 1) for name in _PARTS},
-        **declare("nanosecond", _nanosecond, 1),
-        **declare("date_part datepart", _date_part, 2),
-        **declare("date_trunc datetrunc", _date_trunc, 2),
-        **declare("date_diff datediff", _difference("date_diff"), 3),
-        **declare("date_sub datesub", _difference("date_sub"), 3),
-        **declare("last_day", _date_function("last_day", pa.date32()), 1),
-        **declare("dayname", _date_function("dayname", STRING), 1),
-        **declare("monthname", _date_function("monthname", STRING), 1),
-        **declare("epoch", _epoch, 1),
-        **declare("epoch_ms", _epoch_in("ms"), 1),
-        **declare("epoch_us", _epoch_in("us"), 1),
-        **declare("epoch_ns", _epoch_in("ns"), 1),
-        **declare("make_date", _make_date, 1, 3),
-        **declare(
-            "make_time", call_builder("make_time", pa.time64("us"), bigint, bigint, double_argument), 3
-        ),
-        **declare("make_timestamp", _make_timestamp, 1, 6),
-        **declare("make_timestamp_ms", _from_milliseconds, 1),
-        **declare("make_timestamp_ns", call_builder("from_count", pa.timestamp("ns"), bigint), 1),
-        **declare("to_timestamp", call_builder("from_seconds", _UTC, double_argument), 1),
-        **declare("strftime", _strftime, 2),
-        **declare("strptime", _strptime("strptime"), 2),
-        **declare("try_strptime", _strptime("try_strptime"), 2),
-        **declare("now get_current_timestamp transaction_timestamp current_timestamp", _now_as(None), 0),
-        **declare("today current_date", _now_as(pa.date32()), 0),
-        **declare("localtimestamp current_localtimestamp", _now_as(_MICROSECONDS), 0),
-        **declare("localtime current_localtime", _now_as(pa.time64("us")), 0),
+        **dict.fromkeys(_PARTS, _part_named),
+        "nanosecond": _nanosecond,
+        "date_part": _date_part,
+        "date_trunc": _date_trunc,
+        **{name: _difference(name) for name in ("date_diff", "date_sub")},
+        "last_day": _date_function("last_day", pa.date32()),
+        **{name: _date_function(name, STRING) for name in ("dayname", "monthname")},
+        "epoch": _epoch,
+        **{f"epoch_{unit}": _epoch_in(unit) for unit in ("ms", "us", "ns")},
+        "make_date": _make_date,
+        "make_timestamp": _make_timestamp,
+        "make_timestamp_ms": _from_milliseconds,
+        "strftime": _strftime,
+        **{name: _strptime(name) for name in ("strptime", "try_strptime")},
+        **dict.fromkeys(("now", "current_timestamp"), _now_as(None)),
+        **dict.fromkeys(("today", "current_date"), _now_as(pa.date32())),
+        **dict.fromkeys(("localtimestamp", "current_localtimestamp"), _now_as(_MICROSECONDS)),
+        **dict.fromkeys(("localtime", "current_localtime"), _now_as(pa.time64("us"))),
     }
 )
+"""How calls are bound of which the reference's signatures do not say all, by the first of the names."""

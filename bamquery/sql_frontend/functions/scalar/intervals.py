@@ -30,9 +30,7 @@ from bamquery.sql_frontend.functions.scalar.signature import (
     INTEGER,
     Arguments,
     Build,
-    FunctionBinding,
     bigint,
-    declare,
     double_argument,
 )
 
@@ -99,10 +97,10 @@ def interval_of_unit(amount: Expression, unit: str) -> Expression:
     function = UNITS[unit.lower()]
     value = operators.as_double(amount, "INTERVAL")
     if function in _FRACTIONAL:
-        return FUNCTIONS[function].build(function, [value])
+        return BUILDERS[function](function, [value])
     kind = INTEGER if function in _NARROW else BIGINT
     whole = Cast(Call("trunc", (value, literal(0, pa.int32())), DOUBLE), kind)
-    return FUNCTIONS[function].build(function, [whole])
+    return BUILDERS[function](function, [whole])
 
 
 def _to_interval(unit: str, *, fractional: bool = False) -> Build:
@@ -196,16 +194,14 @@ def _normalize(name: str, arguments: Arguments) -> Expression:
     return Call("interval_normalize", (as_interval(f"{name}()", arguments[0]),), INTERVAL)
 
 
-FUNCTIONS: Final[Mapping[str, FunctionBinding]] = MappingProxyType(
+BUILDERS: Final[Mapping[str, Build]] = MappingProxyType(
     {
-        **{name: FunctionBinding(_to_interval(unit), 1, 1) for name, unit in {**_NARROW, **_WIDE}.items()},
-        **{
-            name: FunctionBinding(_to_interval(unit, fractional=True), 1, 1)
-            for name, unit in _FRACTIONAL.items()
-        },
-        **declare("age", _age, 1, 2),
-        **declare("date_add", _date_add, 2),
-        **declare("time_bucket", _time_bucket, 2, 3),
-        **declare("normalized_interval", _normalize, 1),
+        **{name: _to_interval(unit) for name, unit in {**_NARROW, **_WIDE}.items()},
+        **{name: _to_interval(unit, fractional=True) for name, unit in _FRACTIONAL.items()},
+        "age": _age,
+        "date_add": _date_add,
+        "time_bucket": _time_bucket,
+        "normalized_interval": _normalize,
     }
 )
+"""How calls are bound of which the reference's signatures do not say all, by the first of the names."""

@@ -18,15 +18,11 @@ from bamquery.sql_frontend.functions.coercion import coerce, is_null
 from bamquery.sql_frontend.functions.operators import BOOLEAN, STRING, literal
 from bamquery.sql_frontend.functions.scalar.signature import (
     BIGINT,
-    BLOB,
     DOUBLE,
     Arguments,
     Build,
-    FunctionBinding,
     bigint,
     blob_argument,
-    call_builder,
-    declare,
     double_argument,
     integer,
     number_argument,
@@ -34,13 +30,6 @@ from bamquery.sql_frontend.functions.scalar.signature import (
 )
 
 _TINYINT: Final = pa.int8()
-
-_OF_DOUBLE: Final = (
-    *("cbrt", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "cot", "sinh", "cosh", "tanh"),
-    *("asinh", "acosh", "atanh", "even", "gamma", "lgamma"),
-)
-"""Of one DOUBLE, and one."""
-
 
 _TESTS_OF_MOMENTS: Final[Mapping[str, bool]] = MappingProxyType({"isinf": False, "isfinite": True})
 
@@ -191,35 +180,26 @@ def _operator(build: Any) -> Build:
     return lambda name, arguments: build(*arguments)
 
 
-FUNCTIONS: Final[Mapping[str, FunctionBinding]] = MappingProxyType(
+BUILDERS: Final[Mapping[str, Build]] = MappingProxyType(
     {
-        **{name: FunctionBinding(call_builder(name, DOUBLE, double_argument), 1, 1) for name in _OF_DOUBLE},
-        **declare("atan2", call_builder("atan2", DOUBLE, double_argument), 2),
-        **declare("log", _log, 1, 2),
-        **declare("sign", _sign, 1),
-        **declare("degrees", _scale_by(180.0 / math.pi), 1),
-        **declare("radians", _scale_by(math.pi / 180.0), 1),
-        **declare("pi", _pi, 0),
-        **declare("trunc", _to_digits("trunc"), 1, 2),
-        **declare("round_even roundbankers", _to_digits("round_even"), 2),
-        **declare("gcd greatest_common_divisor", _two_integers("gcd"), 2),
-        **declare("lcm least_common_multiple", _two_integers("lcm"), 2),
-        **declare("factorial", call_builder("factorial", HUGEINT, integer), 1),
-        **declare("isnan", _test_of_float("isnan"), 1),
-        **declare("isinf", _test_of_float("isinf"), 1),
-        **declare("isfinite", _test_of_float("isfinite"), 1),
-        **declare("signbit", _test_of_float("signbit"), 1),
-        **declare("nextafter", _next_after, 2),
-        **declare("add", _operator(operators.add), 2),
-        **declare("subtract", _operator(operators.subtract), 2),
-        **declare("multiply", _operator(operators.multiply), 2),
-        **declare("divide", _operator(operators.floor_divide), 2),
-        **declare("xor", _xor, 2),
-        **declare("bit_count", _bit_count, 1),
-        **declare("hex to_hex", _digits("hex"), 1),
-        **declare("bin to_binary", _digits("bin"), 1),
-        **declare("to_base", _to_base, 2, 3),
-        **declare("unhex from_hex", call_builder("unhex", BLOB, string_argument), 1),
-        **declare("unbin from_binary", call_builder("unbin", BLOB, string_argument), 1),
+        "log": _log,
+        "sign": _sign,
+        "degrees": _scale_by(180.0 / math.pi),
+        "radians": _scale_by(math.pi / 180.0),
+        "pi": _pi,
+        **{name: _to_digits(name) for name in ("trunc", "round_even")},
+        **{name: _two_integers(name) for name in ("gcd", "lcm")},
+        **{name: _test_of_float(name) for name in ("isnan", "isinf", "isfinite", "signbit")},
+        "nextafter": _next_after,
+        "add": _operator(operators.add),
+        "subtract": _operator(operators.subtract),
+        "multiply": _operator(operators.multiply),
+        "divide": _operator(operators.floor_divide),
+        "mod": _operator(operators.modulo),
+        "xor": _xor,
+        "bit_count": _bit_count,
+        **{name: _digits(name) for name in ("hex", "bin")},
+        "to_base": _to_base,
     }
 )
+"""How calls are bound of which the reference's signatures do not say all, by the first of the names."""

@@ -1,18 +1,19 @@
-"""What functions are made of: counts of arguments, and the casts that bring arguments to what is wanted.
+"""How scalar functions take arguments: the casts that bring them to what is wanted.
 
 Functions here raise `ValueError` in words for arguments that do not fit; the binder knows the place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 import pyarrow as pa
 
 from bamquery.data_types import type_groups as types
 from bamquery.data_types.names import type_name
+from bamquery.function_catalog.entry import Entry
 from bamquery.plan.expressions import Call, Expression
 from bamquery.sql_frontend.functions import operators
 from bamquery.sql_frontend.functions.coercion import coerce, is_integer_literal, is_null, is_string_literal
@@ -27,34 +28,6 @@ BLOB: Final = pa.large_binary()
 DOUBLE: Final = pa.float64()
 BIGINT: Final = pa.int64()
 INTEGER: Final = pa.int32()
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionBinding:
-    """How calls of a name are bound; `most` is None where any number of arguments will do."""
-
-    build: Build
-    least: int
-    most: int | None
-
-
-def declare(names: str, build: Build, least: int, most: int | None = -1) -> dict[str, FunctionBinding]:
-    """A function under several names, set apart by spaces."""
-    function = FunctionBinding(build, least, least if most == -1 else most)
-    return dict.fromkeys(names.split(), function)
-
-
-def check_count(name: str, count: int, least: int, most: int | None) -> None:
-    """Raise `ValueError` where a function is called with too few or too many arguments."""
-    if least <= count and (most is None or count <= most):
-        return
-    if most is None:
-        wanted = f"at least {least} argument{'s' * (least != 1)}"
-    elif least == most:
-        wanted = f"{least} argument{'s' * (least != 1)}" if least else "no arguments"
-    else:
-        wanted = f"{least} {'or' if most == least + 1 else 'to'} {most} arguments"
-    raise ValueError(f"{name.lower()}() takes {wanted}, not {count}")
 
 
 def call_builder(function: str, kind: pa.DataType, *takers: Taker) -> Build:
@@ -114,3 +87,34 @@ def integer_reader(kind: Any) -> Taker:
 
 bigint: Final = integer_reader(BIGINT)
 integer: Final = integer_reader(INTEGER)
+
+_TAKERS: Final[Mapping[str, Taker]] = MappingProxyType(
+    {
+        "VARCHAR": string_argument,
+        "BLOB": blob_argument,
+        "DOUBLE": double_argument,
+        "BIGINT": bigint,
+        "INTEGER": integer,
+    }
+)
+_ANSWERS: Final[Mapping[str, pa.DataType]] = MappingProxyType(
+    {
+        "VARCHAR": STRING,
+        "BLOB": BLOB,
+        "DOUBLE": DOUBLE,
+        "BIGINT": BIGINT,
+        "INTEGER": INTEGER,
+        "HUGEINT": types.HUGEINT,
+        "TIME": pa.time64("us"),
+        "TIMESTAMP_NS": pa.timestamp("ns"),
+        "TIMESTAMP WITH TIME ZONE": pa.timestamp("us", "UTC"),
+    }
+)
+
+
+def build_as_written(entry: Entry) -> Build:
+    """How a call is bound of which the entry's one signature says all."""
+    (signature,) = entry.parsed_signatures()
+    (function,) = entry.plan_functions
+    takers = (_TAKERS[parameter.type] for parameter in signature.parameters)
+    return call_builder(function, _ANSWERS[signature.return_type], *takers)

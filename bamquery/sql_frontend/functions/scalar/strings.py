@@ -15,22 +15,17 @@ from bamquery.sql_frontend.functions.coercion import coerce, is_null, is_string_
 from bamquery.sql_frontend.functions.operators import BOOLEAN, STRING, literal
 from bamquery.sql_frontend.functions.scalar.signature import (
     BIGINT,
-    BLOB,
-    DOUBLE,
     INTEGER,
     Arguments,
     Build,
-    FunctionBinding,
     bigint,
     blob_argument,
     call_builder,
-    declare,
-    double_argument,
-    integer,
     string_argument,
 )
 
 _MOST_GROUPS: Final = 9
+_PATTERN_FUNCTIONS: Final = ("starts_with", "ends_with", "like_escape", "ilike_escape")
 
 
 def _trim(function: str) -> Build:
@@ -68,10 +63,6 @@ def _left(name: str, arguments: Arguments) -> Expression:
     if isinstance(count, Literal) and count.value.is_valid and count.value.as_py() >= 0:
         return Call("substring", (value, literal(1, BIGINT), count), STRING)
     return Call("left", (value, count), STRING)
-
-
-def _right(name: str, arguments: Arguments) -> Expression:
-    return Call("right", (string_argument(name, arguments[0]), bigint(name, arguments[1])), STRING)
 
 
 def _concat(name: str, arguments: Arguments) -> Expression:
@@ -196,74 +187,26 @@ def _separator(name: str, value: Expression) -> Expression:
     return Call("coalesce", (string_argument(name, value), literal("both_slash", STRING)), STRING)
 
 
-FUNCTIONS: Final[Mapping[str, FunctionBinding]] = MappingProxyType(
+BUILDERS: Final[Mapping[str, Build]] = MappingProxyType(
     {
-        **declare("lower lcase", call_builder("lower", STRING, string_argument), 1),
-        **declare("upper ucase", call_builder("upper", STRING, string_argument), 1),
-        **declare(
-            "length len char_length character_length", call_builder("length", BIGINT, string_argument), 1
-        ),
-        **declare("strlen", call_builder("strlen", BIGINT, string_argument), 1),
-        **declare("bit_length", call_builder("bit_length", BIGINT, string_argument), 1),
-        **declare("octet_length", _octet_length, 1),
-        **declare("trim", _trim("trim"), 1, 2),
-        **declare("ltrim", _trim("ltrim"), 1, 2),
-        **declare("rtrim", _trim("rtrim"), 1, 2),
-        **declare("concat", _concat, 1, None),
-        **declare("concat_ws", _concat_ws, 2, None),
-        **declare("substring substr", _substring, 2, 3),
-        **declare("left", _left, 2),
-        **declare("right", _right, 2),
-        **declare("lpad", call_builder("lpad", STRING, string_argument, integer, string_argument), 3),
-        **declare("rpad", call_builder("rpad", STRING, string_argument, integer, string_argument), 3),
-        **declare("replace", call_builder("replace", STRING, string_argument), 3),
-        **declare("translate", call_builder("translate", STRING, string_argument), 3),
-        **declare("overlay", call_builder("overlay", STRING, string_argument, string_argument, bigint), 3, 4),
-        **declare("repeat", call_builder("repeat", STRING, string_argument, bigint), 2),
-        **declare("reverse", call_builder("reverse", STRING, string_argument), 1),
-        **declare(
-            "split_part", call_builder("split_part", STRING, string_argument, string_argument, bigint), 3
-        ),
-        **declare("position strpos instr", call_builder("position", BIGINT, string_argument), 2),
-        **declare("starts_with prefix", _pattern_function("starts_with"), 2),
-        **declare("ends_with suffix", _pattern_function("ends_with"), 2),
-        **declare("contains", _contains, 2),
-        **declare("like_escape", _pattern_function("like_escape"), 3),
-        **declare("ilike_escape", _pattern_function("ilike_escape"), 3),
-        **declare("not_like_escape", _negated_pattern_function("like_escape"), 3),
-        **declare("not_ilike_escape", _negated_pattern_function("ilike_escape"), 3),
-        **declare("regexp_matches", _regexp("regexp_matches", BOOLEAN, 2), 2, 3),
-        **declare("regexp_full_match", _regexp("regexp_full_match", BOOLEAN, 2), 2, 3),
-        **declare("regexp_replace", _regexp("regexp_replace", STRING, 3), 3, 4),
-        **declare("regexp_extract", _regexp_extract, 2, 4),
-        **declare("regexp_escape", call_builder("regexp_escape", STRING, string_argument), 1),
-        **declare("ascii", call_builder("ascii", INTEGER, string_argument), 1),
-        **declare("ord unicode", call_builder("unicode", INTEGER, string_argument), 1),
-        **declare("chr", call_builder("chr", STRING, integer), 1),
-        **declare("md5", _string_or_blob("md5", STRING), 1),
-        **declare("sha1", _string_or_blob("sha1", STRING), 1),
-        **declare("sha256", _string_or_blob("sha256", STRING), 1),
-        **declare("base64 to_base64", call_builder("to_base64", STRING, blob_argument), 1),
-        **declare("from_base64", call_builder("from_base64", BLOB, string_argument), 1),
-        **declare("encode", call_builder("encode", BLOB, string_argument), 1),
-        **declare("decode", call_builder("decode", STRING, blob_argument), 1),
-        **declare("url_encode", call_builder("url_encode", STRING, string_argument), 1),
-        **declare("url_decode", call_builder("url_decode", STRING, string_argument), 1),
-        **declare("strip_accents", call_builder("strip_accents", STRING, string_argument), 1),
-        **declare("nfc_normalize", call_builder("nfc_normalize", STRING, string_argument), 1),
-        **declare("format_bytes formatreadablesize", call_builder("format_bytes", STRING, bigint), 1),
-        **declare("formatreadabledecimalsize", call_builder("format_decimal_bytes", STRING, bigint), 1),
-        **declare("parse_filename", _parse_filename, 1, 3),
-        **declare("parse_dirname", call_builder("parse_dirname", STRING, string_argument, _separator), 1, 2),
-        **declare("parse_dirpath", call_builder("parse_dirpath", STRING, string_argument, _separator), 1, 2),
-        **declare("bar", call_builder("bar", STRING, double_argument), 3, 4),
-        **declare("levenshtein editdist3", call_builder("levenshtein", BIGINT, string_argument), 2),
-        **declare("damerau_levenshtein", call_builder("damerau_levenshtein", BIGINT, string_argument), 2),
-        **declare("hamming mismatches", call_builder("hamming", BIGINT, string_argument), 2),
-        **declare("jaccard", call_builder("jaccard", DOUBLE, string_argument), 2),
-        **declare("jaro_similarity", call_builder("jaro_similarity", DOUBLE, string_argument), 2),
-        **declare(
-            "jaro_winkler_similarity", call_builder("jaro_winkler_similarity", DOUBLE, string_argument), 2
-        ),
+        "octet_length": _octet_length,
+        **{name: _trim(name) for name in ("trim", "ltrim", "rtrim")},
+        "concat": _concat,
+        "concat_ws": _concat_ws,
+        "substring": _substring,
+        "left": _left,
+        **{name: _pattern_function(name) for name in _PATTERN_FUNCTIONS},
+        "contains": _contains,
+        "not_like_escape": _negated_pattern_function("like_escape"),
+        "not_ilike_escape": _negated_pattern_function("ilike_escape"),
+        "regexp_matches": _regexp("regexp_matches", BOOLEAN, 2),
+        "regexp_full_match": _regexp("regexp_full_match", BOOLEAN, 2),
+        "regexp_replace": _regexp("regexp_replace", STRING, 3),
+        "regexp_extract": _regexp_extract,
+        **{name: _string_or_blob(name, STRING) for name in ("md5", "sha1", "sha256")},
+        "parse_filename": _parse_filename,
+        "parse_dirname": call_builder("parse_dirname", STRING, string_argument, _separator),
+        "parse_dirpath": call_builder("parse_dirpath", STRING, string_argument, _separator),
     }
 )
+"""How calls are bound of which the reference's signatures do not say all, by the first of the names."""

@@ -22,7 +22,8 @@ import duckdb
 import pyarrow as pa
 
 from bamquery.errors import BamQueryError, SqlError, UnsupportedError
-from bamquery.sql_frontend.functions.reference.function_reference import FunctionRecord, Signature, functions
+from bamquery.function_catalog.function_reference import FunctionRecord, functions
+from bamquery.function_catalog.signature import Signature
 from bamquery.sql_frontend.functions.scalar.dates import DATE_PARTS
 from tests.sql.randomized.casts import extremes
 from tests.sql.randomized.casts.compare import Answer, Difference, Pair, differences
@@ -156,7 +157,7 @@ class Calls:
             record
             for record in functions()
             if record.kind != "table"
-            and record.category != "The connection"
+            and record.section.title != "The connection"
             and record.name not in _LEFT_OUT
             and (not names or record.name in names)
         ]

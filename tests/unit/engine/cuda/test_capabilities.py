@@ -10,9 +10,9 @@ import pytest
 from bamquery.data_types.type_groups import INTERVAL
 from bamquery.engine.aggregate_families import AGGREGATES
 from bamquery.engine.cpu.device import CPU
-from bamquery.engine.cuda import unsupported_functions as absent
 from bamquery.engine.cuda.capabilities import CUDA
 from bamquery.engine.formulas.type_families import family, is_castable
+from bamquery.function_catalog.plan_functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS
 from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Literal, SortKey
 from tests.strategies import ALL_TYPES, PLAIN_TYPES
 
@@ -113,13 +113,13 @@ def test_every_function_and_aggregate_of_the_cpu_is_there(device: object) -> Non
     from bamquery.engine.cpu.expressions.function_registry import FUNCTIONS
 
     here = set(sys.modules["bamquery.engine.cuda.expressions.function_registry"].FUNCTIONS)
-    assert here | set(absent.ABSENT) == set(FUNCTIONS)
-    assert not here & set(absent.ABSENT)
-    assert set(absent.CONSTANT_FROM) <= here
+    refused = {name for name, contract in SCALAR_FUNCTIONS.items() if contract.cuda_refusal}
+    assert here | refused == set(FUNCTIONS)
+    assert not here & refused
     assert set(sys.modules["bamquery.engine.cuda.expressions.conditions"].FORMS) == set(FORMS)
     families = sys.modules["bamquery.engine.cuda.aggregates.registry"].FAMILIES
     gaps = {name for name, (family, _) in AGGREGATES.items() if family not in families}
-    assert gaps == set(absent.AGGREGATES)
+    assert gaps == {name for name, contract in AGGREGATE_FUNCTIONS.items() if contract.cuda_refusal}
 
 
 def test_aggregates_that_libcudf_cannot_compute_are_named() -> None:

@@ -13,7 +13,8 @@ import pytest
 
 import bamquery
 from bamquery.engine.settings import Settings
-from bamquery.sql_frontend.system_names import INFORMATION_TABLES, SYSTEM_FUNCTIONS, SYSTEM_VIEWS
+from bamquery.function_catalog.table_functions import SYSTEM_FUNCTIONS
+from bamquery.sql_frontend.system_names import INFORMATION_TABLES, SYSTEM_VIEWS
 
 TABLES = [
     *(f"information_schema.{name}" for name in INFORMATION_TABLES),

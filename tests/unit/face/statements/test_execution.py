@@ -216,6 +216,16 @@ def test_explain(con: bamquery.Connection) -> None:
     assert repr(again) == 'table "u" exists already'
 
 
+def test_explain_names_functions_that_python_is_called_for(con: bamquery.Connection) -> None:
+    con.load("t", pa.table({"a": ["x", "y"], "b": ["x", "z"]}))
+    con.sql("SET device = 'cpu'")
+    slow = "SELECT max(md5(a)) FROM t WHERE a LIKE b"
+    for sql, names in ((slow, "like(), md5()"), ("SELECT upper(a) FROM t WHERE a LIKE 'x%'", "")):
+        for explained in (con.sql(f"EXPLAIN {sql}"), con.sql(f"EXPLAIN ANALYZE {sql}")):
+            notes = [line for (line,) in explained.fetchall() if line.startswith("note: ")]
+            assert notes == ([f"note: Python is called for every row by {names}"] if names else [])
+
+
 def test_load_gives_missing_columns_their_defaults(con: bamquery.Connection) -> None:
     con.sql("CREATE TABLE t (a INTEGER, b INTEGER DEFAULT 7, c VARCHAR DEFAULT 'd', d DATE)")
     con.load("t", pa.table({"A": [1, None]}), if_exists="append")

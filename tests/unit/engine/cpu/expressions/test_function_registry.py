@@ -4,7 +4,7 @@ from bamquery.engine.aggregate_families import AGGREGATES
 from bamquery.engine.cpu.aggregates.registry import FAMILIES
 from bamquery.engine.cpu.expressions.conditions import FORMS
 from bamquery.engine.cpu.expressions.function_registry import FUNCTIONS
-from bamquery.plan.functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS
+from bamquery.function_catalog.plan_functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS
 
 
 def test_scalar_functions() -> None:

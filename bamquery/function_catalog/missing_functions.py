@@ -6,7 +6,7 @@ calls, TRY, and readers of its best-known extensions. Of families, such as list_
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -81,6 +81,35 @@ _SOURCES: Final = frozenset(
 """Functions that stand in FROM."""
 
 
+REFUSED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **dict.fromkeys(("list", "array_agg", "approx_top_k"), "it gives a list"),
+        **dict.fromkeys(("histogram", "histogram_exact"), "it gives a map"),
+        "approx_quantile": "write quantile_cont()",
+        "reservoir_quantile": "write quantile_disc()",
+        "sum_no_overflow": "write sum()",
+        **dict.fromkeys(
+            ("random", "setseed", "uuid", "uuidv4", "uuidv7", "gen_random_uuid"),
+            "its answers differ from run to run",
+        ),
+    }
+)
+"""Functions that are refused where they are bound, and why or what to write."""
+
+
+_NO_LISTS: Final = "there are no lists, structs, maps or JSON"
+
+
+def missing_functions() -> Mapping[str, Sequence[str]]:
+    """Why DuckDB's functions are not there, and the names of those; of families, how they begin."""
+    found: dict[str, list[str]] = {}
+    families = {f"{family}…": why for family, why in _FAMILIES.items()}
+    for name, why in {**families, **dict.fromkeys(_LISTS, _NO_LISTS), **REFUSED}.items():
+        found.setdefault(why, []).append(name)
+    found.setdefault("", []).extend(_OTHERS | _SOURCES)
+    return {why: sorted(names) for why, names in sorted(found.items())}
+
+
 def why_missing(name: str, *, in_from: bool = False) -> str | None:
     """What is to be said of a function of DuckDB's that BamQuery does not have: '' where its name is enough.
 
@@ -93,5 +122,5 @@ def why_missing(name: str, *, in_from: bool = False) -> str | None:
         if name.startswith(family) and len(name) > len(family):
             return reason
     if not in_from and name in _LISTS:
-        return "there are no lists, structs, maps or JSON"
+        return _NO_LISTS
     return "" if name in (_SOURCES if in_from else _OTHERS) else None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from itertools import product
 
 import pytest
@@ -10,19 +11,14 @@ import pytest
 from bamquery.data_types.names import type_name
 from bamquery.data_types.type_groups import is_interval, is_numeric
 from bamquery.errors import BamQueryError
+from bamquery.function_catalog import operators, plan_functions
+from bamquery.function_catalog.function_reference import SECTIONS, FunctionRecord, function_records, functions
+from bamquery.function_catalog.page import reference_page
+from bamquery.function_catalog.session import SESSION_FUNCTIONS
+from bamquery.function_catalog.signature import Signature, read_signature
+from bamquery.sql_frontend.functions import aggregates, scalar_functions
 from bamquery.sql_frontend.functions.aggregates import AGGREGATES
-from bamquery.sql_frontend.functions.reference.function_reference import (
-    FunctionRecord,
-    Signature,
-    function_records,
-    functions,
-    read_signature,
-)
-from bamquery.sql_frontend.functions.reference.page import reference_page
 from bamquery.sql_frontend.functions.scalar_functions import FUNCTIONS
-from bamquery.sql_frontend.functions.table_functions import FILE_FUNCTIONS, SERIES_FUNCTIONS
-from bamquery.sql_frontend.functions.window_functions import WINDOW_FUNCTIONS
-from bamquery.sql_frontend.system_names import SESSION_FUNCTIONS, SYSTEM_FUNCTIONS
 from tests.conftest import REPOSITORY
 from tests.plans import plan_of
 
@@ -40,50 +36,35 @@ VALUES = {
 """Of what a parameter takes, values; of other types there is NULL, cast to them."""
 
 
-def of_kind(kind: str) -> set[str]:
-    return {record.name for record in functions() if record.kind == kind}
+def test_each_name_is_of_one_entry() -> None:
+    for kind in ("scalar", "aggregate", "window", "table"):
+        names = [record.name for record in functions() if record.kind == kind]
+        assert len(names) == len(set(names)), Counter(names).most_common(3)
 
 
-def test_every_function_is_there() -> None:
-    assert of_kind("scalar") == set(FUNCTIONS) | SESSION_FUNCTIONS
-    assert of_kind("aggregate") == {*AGGREGATES, "count_if", "countif"}
-    assert of_kind("window") == set(WINDOW_FUNCTIONS)
-    assert of_kind("table") == {*FILE_FUNCTIONS, *SERIES_FUNCTIONS, *SYSTEM_FUNCTIONS}
+def test_each_contract_stands_once() -> None:
+    """Of its entry, or where it has no name in SQL among operators; plans call no function without one."""
+    for kind, named, others in (
+        ("scalar", plan_functions.SCALAR_FUNCTIONS, operators.SCALARS),
+        ("aggregate", plan_functions.AGGREGATE_FUNCTIONS, operators.AGGREGATES),
+        ("window", plan_functions.WINDOW_FUNCTIONS, {}),
+    ):
+        entries = [entry for section in SECTIONS if section.kind == kind for entry in section.entries]
+        own = [e.plan_functions[0] for e in entries if e.contract is not None or e.calls is None]
+        assert sorted([*own, *others]) == sorted({*named, *(SESSION_FUNCTIONS if kind == "scalar" else ())})
+        assert {name for entry in entries for name in (entry.calls or "").split()} <= set(named)
 
 
-def test_once_each() -> None:
-    named = [(record.kind, record.name) for record in functions()]
-    assert len(named) == len(set(named))
+def test_builders_are_of_entries() -> None:
+    assert set(scalar_functions.BUILDERS) <= {binding.entry.name for binding in FUNCTIONS.values()}
+    assert set(aggregates.BUILDERS) <= {binding.entry.name for binding in AGGREGATES.values()}
 
 
 @pytest.mark.parametrize("record", functions(), ids=lambda record: f"{record.kind}-{record.name}")
 def test_descriptions(record: FunctionRecord) -> None:
-    assert record.description.endswith(".")
-    assert "\n" not in record.description
+    assert record.entry.description.endswith(".")
+    assert "\n" not in record.entry.description
     assert record.alias_of is None or function_records(record.alias_of)
-
-
-def counts(signatures: Sequence[Signature]) -> Iterator[int]:
-    for signature in signatures:
-        least = sum(not parameter.optional for parameter in signature.parameters)
-        yield from range(least, len(signature.parameters) + 1)
-
-
-@pytest.mark.parametrize("name", sorted({*FUNCTIONS, *AGGREGATES, *WINDOW_FUNCTIONS}))
-def test_numbers_of_arguments(name: str) -> None:
-    for record in function_records(name):
-        if record.kind == "scalar":
-            least, most = FUNCTIONS[name].least, FUNCTIONS[name].most
-        elif record.kind == "aggregate":
-            least, most = AGGREGATES[name].least, AGGREGATES[name].most
-            least = 0 if name == "count" else least
-        else:
-            least, most = WINDOW_FUNCTIONS[name].least, WINDOW_FUNCTIONS[name].most
-        found = set(counts(record.signatures))
-        assert min(found) == least
-        assert (
-            any(signature.repeated for signature in record.signatures) if most is None else max(found) == most
-        )
 
 
 def calls(record: FunctionRecord, signature: Signature) -> Iterator[str]:
@@ -137,7 +118,8 @@ def test_types(record: FunctionRecord, signature: Signature) -> None:
 
 
 EXAMPLES = sorted(
-    {record.example for record in functions() if record.example and record.category != "The connection"}
+    {entry.example for section in SECTIONS if section.title != "The connection" for entry in section.entries}
+    - {""}
 )
 
 
@@ -157,5 +139,5 @@ def test_signatures_as_text() -> None:
 
 
 def test_the_page() -> None:
-    """To write it anew: python -m bamquery.sql_frontend.functions.reference.page > docs/functions.md."""
+    """To write it anew: python -m bamquery.function_catalog.page > docs/functions.md."""
     assert (REPOSITORY / "docs" / "functions.md").read_text() == reference_page()

@@ -6,16 +6,16 @@ import duckdb
 import pytest
 
 from bamquery.errors import SqlError, UnsupportedError
+from bamquery.function_catalog.missing_functions import REFUSED, why_missing
+from bamquery.function_catalog.session import SESSION_FUNCTIONS
 from bamquery.sql_frontend import statement_binder as statements
-from bamquery.sql_frontend.functions.aggregates import AGGREGATES, REFUSED
-from bamquery.sql_frontend.functions.missing_functions import why_missing
-from bamquery.sql_frontend.functions.scalar_functions import FUNCTIONS, VOLATILE
+from bamquery.sql_frontend.functions.aggregates import AGGREGATES
+from bamquery.sql_frontend.functions.scalar_functions import FUNCTIONS
 from bamquery.sql_frontend.functions.window_functions import WINDOW_FUNCTIONS
-from bamquery.sql_frontend.system_names import SESSION_FUNCTIONS
 from tests.plans import catalog
 
 _ELSEWHERE = {  # of a syntax of their own, of DuckDB's inside, or of aggregates' states
-    *("bitstring_byte_comparable", "combine_aggr", "count_if", "countif", "decimal_average"),
+    *("bitstring_byte_comparable", "combine_aggr", "decimal_average"),
     *("decimal_division", "index_key", "invoke", "row", "timetz_byte_comparable", "vertex_extract"),
 }
 
@@ -24,7 +24,7 @@ def test_no_function_of_duckdb_is_unknown() -> None:
     if not duckdb.__version__.startswith("2.0."):
         pytest.skip(f"the names are those of DuckDB 2.0, not {duckdb.__version__}")
     found = duckdb.sql("SELECT lower(function_name), function_type FROM duckdb_functions()").fetchall()
-    here = {*FUNCTIONS, *SESSION_FUNCTIONS, *AGGREGATES, *WINDOW_FUNCTIONS, *VOLATILE, *REFUSED}
+    here = {*FUNCTIONS, *SESSION_FUNCTIONS, *AGGREGATES, *WINDOW_FUNCTIONS, *REFUSED}
     unknown = {
         name
         for name, kind in found

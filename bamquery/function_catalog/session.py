@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bamquery.sql_frontend.functions.reference.entry import Entry, Section
+from bamquery.function_catalog.entry import Entry, Section
 
 _NAME: Final = "() -> VARCHAR"
 
@@ -32,7 +32,7 @@ SECTION: Final = Section(
             "As current_database(), with and without parentheses.",
             call="current_catalog",
         ),
-        Entry("current_schema", _NAME, "main, the one schema there is."),
+        Entry("current_schema", _NAME, "main, the one schema there is.", call="current_schema"),
         Entry(
             "current_schemas",
             "(include_implicit BOOLEAN) -> VARCHAR",
@@ -56,3 +56,9 @@ SECTION: Final = Section(
         Entry("current_role", _NAME, "As current_user.", call="current_role"),
     ),
 )
+
+SESSION_FUNCTIONS: Final = frozenset(entry.name for entry in SECTION.entries)
+"""Functions whose answer the connection knows when a statement is bound."""
+
+WITHOUT_PARENTHESES: Final = frozenset(entry.name for entry in SECTION.entries if entry.call == entry.name)
+"""Those that are written as if they were columns, too; a column of that name comes first."""

@@ -106,6 +106,8 @@ _TEXTS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
     ("infinite", re.compile(r"\s*[+-]?inf(inity)?\s*", re.IGNORECASE)),
     ("number with an exponent", re.compile(r"\s*[+-]?[\d_]*\.?[\d_]*[eE][+-]?[\d_]+\s*")),
     ("number", re.compile(r"\s*[+-]?[\d_.]+\s*")),
+    # DuckDB looks for a zone behind it, and reads the byte behind the text.
+    ("moment with an offset that ends with a colon", re.compile(r".*\d[+-]\d\d?(?::\d\d?)?:\s*", re.DOTALL)),
     ("interval", re.compile(r".*\d\s*[a-z]+.*|.*:.*|\s*-?\d+\s*", re.IGNORECASE | re.DOTALL)),
 )
 

@@ -142,7 +142,7 @@ def test_chunk_after_chunk(cuda: Any, text: Snapshot, monkeypatch: pytest.Monkey
         copied.append(given)
         return upload(*given)
 
-    monkeypatch.setattr(libcudf_rows, "uploaded", counted)
+    monkeypatch.setattr(libcudf_rows, "upload_values", counted)
     monkeypatch.setattr(scan, "_FIRST_VECTORS", 2)
     monkeypatch.setattr(scan, "_CHUNK_VECTORS", 2)
     for columns, predicates in (

@@ -31,7 +31,7 @@ _SLT = "tests/sql/test_slt.py::test_bamquery"
 
 ROOMS = {
     "windows": Room(
-        ("engine/cpu/windows", "engine/operators/window"),
+        ("engine/windows", "engine/cpu/windows", "engine/cpu/vectors.py", "engine/operators/window"),
         (
             "tests/unit/engine/cpu/windows",
             "tests/unit/engine/operators/window",
@@ -55,7 +55,7 @@ ROOMS = {
         ),
     ),
     "aggregates": Room(
-        ("engine/cpu/aggregates", "engine/operators/aggregate"),
+        ("engine/cpu/aggregates", "engine/aggregate_families.py", "engine/operators/aggregate"),
         (
             "tests/unit/engine/cpu/aggregates",
             "tests/unit/engine/operators/aggregate",

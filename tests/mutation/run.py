@@ -1,7 +1,7 @@
 """Faults put into a room on purpose, one at a time: how many of them its tests find.
 
     python -m tests.mutation.run --room windows --mutants 150 --seed 1 --jobs 16
-    python -m tests.mutation.run --room windows --at engine/cpu/windows/frames.py:57    # those of one line
+    python -m tests.mutation.run --room windows --at engine/windows/frames.py:57    # those of one line
 
 Tests are collected once. A first run, in a process for each job, sees which lines each test runs and for how
 long; then each mutant gets a process of its own, forked off, in which the tests that run its line are run

@@ -8,12 +8,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from bamquery.engine.cpu.windows import frames
+from bamquery.engine.cpu.vectors import Vector
+from bamquery.engine.windows import frames
 from tests.mutation.mutants import Mutant, apply, list_mutants, record_lines
 from tests.mutation.rooms import ROOMS, equivalent_mutants
 
-FILE = "engine/cpu/windows/frames.py"
-ONE, TWO, THREE = (np.array([number]) for number in (1, 2, 3))
+FILE = "engine/windows/frames.py"
+ONE, TWO, THREE = (Vector(np.array([number])) for number in (1, 2, 3))
 
 
 def _in_a_fork(work: Callable[[], bool]) -> bool:
@@ -37,12 +38,12 @@ def _one(before: str, after: str) -> Mutant:
 
 def _hole() -> list[tuple[int, int]]:
     """What frames 1 to 3 keep where row 2 is left out."""
-    return [(int(r.start[0]), int(r.end[0])) for r in frames._exclude_hole(ONE, THREE, TWO, THREE)]
+    return [(int(r.start.values[0]), int(r.end.values[0])) for r in frames._exclude_hole(ONE, THREE, TWO, THREE)]
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [("rows < end", "rows <= end"), ("open_ & before", "open_ | before"), ("-wanted", "wanted")],
+    [("own < end", "own <= end"), ("open_ & before", "open_ | before"), ("-wanted", "wanted")],
 )
 def test_a_fault_is_listed_once(before: str, after: str) -> None:
     assert _one(before, after).file == FILE
@@ -50,7 +51,7 @@ def test_a_fault_is_listed_once(before: str, after: str) -> None:
 
 def test_a_fault_is_put_in() -> None:
     (gone,) = [
-        m for m in list_mutants(FILE) if m.after == "return None" and "np.maximum(start, before)" in m.before
+        m for m in list_mutants(FILE) if m.after == "return None" and "start.maximum(before)" in m.before
     ]
 
     def changed() -> bool:

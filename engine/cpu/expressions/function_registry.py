@@ -14,7 +14,7 @@ from bamquery.engine.cpu.strings import basic as strings
 from bamquery.engine.cpu.strings import editing as texts
 from bamquery.engine.cpu.strings import encodings, paths, patterns, similarity
 from bamquery.engine.cpu.temporal import date_parts as temporal
-from bamquery.engine.cpu.temporal import instants, strptime
+from bamquery.engine.cpu.temporal import instants, interval_parts, strptime, time_buckets
 from bamquery.engine.cpu.temporal import interval_arithmetic as intervals
 from bamquery.engine.cpu.temporal import strftime as formats
 
@@ -42,6 +42,8 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         **instants.FUNCTIONS,
         **interpolation.FUNCTIONS,
         **intervals.FUNCTIONS,
+        **interval_parts.FUNCTIONS,
+        **time_buckets.FUNCTIONS,
         **formats.FUNCTIONS,
         **strptime.FUNCTIONS,
         **paths.FUNCTIONS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -25,8 +25,6 @@ from bamquery.engine.cpu.kernels import (
     Implementation,
     as_column,
     boolean_column,
-    boolean_values,
-    compute,
     from_values,
     operand,
     valid_rows,
@@ -36,49 +34,22 @@ from bamquery.engine.cpu.temporal.interval_columns import (
     DAY_MICROSECONDS,
     DAYS_PER_MONTH,
     LARGEST_PART,
-    MONTH_MICROSECONDS,
+    MOST_MONTHS,
     SMALLEST_PART,
+    UNIT_DAYS,
+    UNIT_MICROSECONDS,
+    UNIT_MONTHS,
     Intervals,
-    order_key,
+    known_mask,
+    known_rows,
+    moment_values,
 )
 from bamquery.engine.cpu.value_kernels import python_value, row_count
 from bamquery.engine.formulas.time_units import DAY_SECONDS
 from bamquery.errors import ExecutionError
 
-_MONTHS: Final[Mapping[str, int]] = MappingProxyType(
-    {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200, "millennium": 12_000}
-)
-_DAYS: Final[Mapping[str, int]] = MappingProxyType({"day": 1, "week": 7})
-_MICROSECONDS: Final[Mapping[str, int]] = MappingProxyType(
-    {"microsecond": 1, "millisecond": 10**3, "second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6}
-)
-_YEAR_SECONDS: Final = 31_557_600
-"""365 days and a quarter: what epoch() takes a year for."""
-_MOST_MONTHS: Final = 12 * 6_000_000
-_MOST_DAYS: Final = (2**63 - 1) // DAY_MICROSECONDS
 _UPPER_BITS: Final = -(1 << 29)
 """Of a double: its products with months or days are exact with 64 bits, and so are those of the rest."""
-_FIRST_MONDAY: Final = 10_959 * DAY_MICROSECONDS
-"""3 January 2000: where buckets of days and shorter ones begin."""
-_FIRST_MONTH: Final = 30 * 12
-"""January 2000: where buckets of months begin."""
-
-
-def _known_rows(*masks: Column | None) -> Column | None:
-    found = None
-    for mask in masks:
-        if mask is not None:
-            found = mask if found is None else compute("and", found, mask)
-    return found
-
-
-def _mask(known: Column | None, rows: int) -> NDArray[np.bool_]:
-    return np.ones(rows, np.bool_) if known is None else boolean_values(known)
-
-
-def _values(datum: Datum, rows: int) -> tuple[Integers, Column | None]:
-    column = as_column(datum, rows)
-    return np.asarray(operand(column)).astype(np.int64), valid_rows(column)
 
 
 # Made of numbers.
@@ -94,21 +65,21 @@ def _to_interval(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     nothing = np.zeros(rows, np.int64)
     if pa.types.is_floating(column.type):
         with np.errstate(all="ignore"):
-            micros = half_away_from_zero(np.asarray(operand(column)) * _MICROSECONDS[name])
+            micros = half_away_from_zero(np.asarray(operand(column)) * UNIT_MICROSECONDS[name])
             fine = np.abs(micros) < 2.0**63
-        if (~fine & _mask(known, rows)).any():
+        if (~fine & known_mask(known, rows)).any():
             raise ExecutionError(f"INTERVAL overflow: so many {name}s are more than an INTERVAL holds")
         return Intervals(nothing, nothing, np.where(fine, micros, 0).astype(np.int64), known).column(name)
     values = np.asarray(operand(column)).astype(np.int64)
-    factor = _MONTHS.get(name) or _DAYS.get(name) or _MICROSECONDS[name]
+    factor = UNIT_MONTHS.get(name) or UNIT_DAYS.get(name) or UNIT_MICROSECONDS[name]
     limit = (2**63 - 1) // factor
     # Not by abs(), which has no value for the least of 64 bits.
-    if (((values > limit) | (values < -limit)) & _mask(known, rows)).any():
+    if (((values > limit) | (values < -limit)) & known_mask(known, rows)).any():
         raise ExecutionError(f"INTERVAL overflow: so many {name}s are more than an INTERVAL holds")
     with np.errstate(over="ignore"):
         product = values * factor
     months, days, micros = (
-        product if name in units else nothing for units in (_MONTHS, _DAYS, _MICROSECONDS)
+        product if name in units else nothing for units in (UNIT_MONTHS, UNIT_DAYS, UNIT_MICROSECONDS)
     )
     return Intervals(months, days, micros, known).column(f"{name}s")
 
@@ -119,13 +90,13 @@ def _to_interval(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 def _shift(sign: int) -> Implementation:
     def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         rows = row_count(arguments)
-        values, known = _values(arguments[0], rows)
+        values, known = moment_values(arguments[0], rows)
         span = Intervals.from_datum(arguments[1], rows)
-        known = _known_rows(known, span.known)
+        known = known_rows(known, span.known)
         if pa.types.is_time64(kind):
             moved = (values + sign * (span.microseconds % DAY_MICROSECONDS)) % DAY_MICROSECONDS
             return from_values(moved, kind, known)
-        return from_values(shift_moments(values, span, sign, _mask(known, rows), kind), kind, known)
+        return from_values(shift_moments(values, span, sign, known_mask(known, rows), kind), kind, known)
 
     return apply
 
@@ -152,7 +123,7 @@ def shift_moments(
         days, carried = days + np.where(clock_first, carried, 0), np.where(clock_first, 0, carried)
         month = months_of(days)
         place = days - first_day_of_month(month)
-        month = np.clip(month + sign * span.months, -_MOST_MONTHS, _MOST_MONTHS)
+        month = np.clip(month + sign * span.months, -MOST_MONTHS, MOST_MONTHS)
         first, following = first_day_of_month(month), first_day_of_month(month + 1)
         days = np.where(span.months == 0, days, first + np.minimum(place, following - first - 1))
         if ((np.abs(days) > LARGEST_DAY) & known).any():
@@ -175,9 +146,9 @@ def _outside(days: Integers, rest: Integers) -> NDArray[np.bool_]:
 def _add_time(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """A day and a time of it."""
     rows = row_count(arguments)
-    (days, some), (clock, others) = (_values(argument, rows) for argument in arguments)
-    known = _known_rows(some, others)
-    if (_outside(days, clock) & _mask(known, rows)).any():
+    (days, some), (clock, others) = (moment_values(argument, rows) for argument in arguments)
+    known = known_rows(some, others)
+    if (_outside(days, clock) & known_mask(known, rows)).any():
         raise ExecutionError(f"{type_name(kind)} overflow: a day {int(np.abs(days).max())} days from 1970")
     with np.errstate(over="ignore"):
         return from_values(days * DAY_MICROSECONDS + clock, kind, known)
@@ -189,11 +160,11 @@ def _difference(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     Moments with a time zone may be further apart than 64 bits of microseconds reach.
     """
     rows = row_count(arguments)
-    (later, some), (earlier, others) = (_values(argument, rows) for argument in arguments)
-    known = _known_rows(some, others)
+    (later, some), (earlier, others) = (moment_values(argument, rows) for argument in arguments)
+    known = known_rows(some, others)
     months = np.zeros(rows, np.int64)
     if getattr(arguments[0].type, "tz", None) is None:
-        span = subtract_checked(later, earlier, _mask(known, rows), "-")
+        span = subtract_checked(later, earlier, known_mask(known, rows), "-")
         days = truncate_divide(span, DAY_MICROSECONDS)
         return Intervals(months, days, span - days * DAY_MICROSECONDS, known).column("-")
     (to_day, to_rest), (from_day, from_rest) = (np.divmod(v, DAY_MICROSECONDS) for v in (later, earlier))
@@ -205,8 +176,8 @@ def _difference(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 def _age(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """Whole months from one moment to another, and the days and the clock that are left."""
     rows = row_count(arguments)
-    (later, some), (earlier, others) = (_values(argument, rows) for argument in arguments)
-    known = _known_rows(some, others)
+    (later, some), (earlier, others) = (moment_values(argument, rows) for argument in arguments)
+    known = known_rows(some, others)
     first, last = np.minimum(earlier, later), np.maximum(earlier, later)
     (from_day, from_rest), (to_day, to_rest) = (np.divmod(v, DAY_MICROSECONDS) for v in (first, last))
     from_month, to_month = months_of(from_day), months_of(to_day)
@@ -234,7 +205,7 @@ def _sum(sign: int) -> Implementation:
             a.months + sign * b.months,
             a.days + sign * b.days,
             a.microseconds + sign * b.microseconds,
-            _known_rows(a.known, b.known),
+            known_rows(a.known, b.known),
         ).column("+" if sign > 0 else "-")
 
     return apply
@@ -249,10 +220,10 @@ def _times(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """By a whole number, part by part."""
     rows = row_count(arguments)
     a = Intervals.from_datum(arguments[0], rows)
-    factor, known = _values(arguments[1], rows)
-    known = _known_rows(a.known, known)
+    factor, known = moment_values(arguments[1], rows)
+    known = known_rows(a.known, known)
     wide = [part.astype(np.float64) * factor for part in (a.months, a.days, a.microseconds)]
-    if any(((np.abs(part) > 2.0**62) & _mask(known, rows)).any() for part in wide):
+    if any(((np.abs(part) > 2.0**62) & known_mask(known, rows)).any() for part in wide):
         raise ExecutionError("INTERVAL overflow in *")
     with np.errstate(over="ignore"):
         return Intervals(a.months * factor, a.days * factor, a.microseconds * factor, known).column("*")
@@ -266,7 +237,7 @@ def _scale_by_double(*, divide: bool) -> Implementation:
         a = Intervals.from_datum(arguments[0], rows)
         column = as_column(arguments[1], rows)
         factor: Any = operand(column)
-        known = _known_rows(a.known, valid_rows(column), boolean_column(factor != 0) if divide else None)
+        known = known_rows(a.known, valid_rows(column), boolean_column(factor != 0) if divide else None)
         with np.errstate(all="ignore"):
             if divide:
                 factor = 1.0 / factor
@@ -283,7 +254,7 @@ def _scale_by_double(*, divide: bool) -> Implementation:
             clock = a.microseconds.astype(np.float64)
             micros = np.rint(_beyond(clock, factor, (seconds - carried * DAY_SECONDS) * -1e6))
             fine &= np.abs(micros) < 2.0**63
-        if (~fine & _mask(known, rows)).any():
+        if (~fine & known_mask(known, rows)).any():
             raise ExecutionError(f"INTERVAL overflow in {'/' if divide else '*'}")
         parts = [np.where(fine, part, 0).astype(np.int64) for part in (whole_months, whole_days, micros)]
         return Intervals(parts[0], parts[1], parts[2], known).column("/" if divide else "*")
@@ -304,139 +275,6 @@ def _six_digits(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.rint(values * 1e6) / 1e6
 
 
-def _normalize(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-    return (
-        Intervals.from_datum(arguments[0], row_count(arguments)).normalize().column("normalized_interval()")
-    )
-
-
-# Parts.
-
-
-_PARTS: Final[Mapping[str, Callable[[Intervals], Integers]]] = MappingProxyType(
-    {
-        "millennium": lambda span: truncate_divide(span.months, 12_000),
-        "century": lambda span: truncate_divide(span.months, 1200),
-        "decade": lambda span: truncate_divide(span.months, 120),
-        "year": lambda span: truncate_divide(span.months, 12),
-        "quarter": lambda span: truncate_divide(np.fmod(span.months, 12), 3) + 1,
-        "month": lambda span: np.fmod(span.months, 12),
-        "day": lambda span: span.days,
-        "hour": lambda span: truncate_divide(span.microseconds, _MICROSECONDS["hour"]),
-        "minute": lambda span: truncate_divide(np.fmod(span.microseconds, _MICROSECONDS["hour"]), 60 * 10**6),
-        "second": lambda span: truncate_divide(np.fmod(span.microseconds, _MICROSECONDS["minute"]), 10**6),
-        "millisecond": lambda span: truncate_divide(
-            np.fmod(span.microseconds, _MICROSECONDS["minute"]), 1000
-        ),
-        "microsecond": lambda span: np.fmod(span.microseconds, _MICROSECONDS["minute"]),
-    }
-)
-
-
-def _part(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-    span = Intervals.from_datum(arguments[0], row_count(arguments))
-    return from_values(_PARTS[python_value(arguments[1])](span), kind, span.known)
-
-
-def _seconds(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-    """As epoch() counts: years of 365 days and a quarter, months of 30 days."""
-    span = Intervals.from_datum(arguments[0], row_count(arguments))
-    years = truncate_divide(span.months, 12)
-    whole = years * _YEAR_SECONDS + (span.months - years * 12) * (DAYS_PER_MONTH * DAY_SECONDS)
-    seconds = (whole + span.days * DAY_SECONDS) + span.microseconds / 1e6
-    return from_values(seconds, kind, span.known)
-
-
-def _microseconds(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-    rows = row_count(arguments)
-    span = Intervals.from_datum(arguments[0], rows)
-    wide = span.months * float(MONTH_MICROSECONDS) + span.days * float(DAY_MICROSECONDS) + span.microseconds
-    if ((np.abs(wide) >= 2.0**63) & _mask(span.known, rows)).any():
-        raise ExecutionError("BIGINT overflow: an INTERVAL has more microseconds than it holds")
-    with np.errstate(over="ignore"):
-        count = span.months * MONTH_MICROSECONDS + span.days * DAY_MICROSECONDS + span.microseconds
-    return from_values(count, kind, span.known)
-
-
-def _milliseconds(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-    """Whole ones of each part."""
-    span = Intervals.from_datum(arguments[0], row_count(arguments))
-    days = span.months * DAYS_PER_MONTH + span.days
-    count = days * (DAY_MICROSECONDS // 1000) + truncate_divide(span.microseconds, 1000)
-    return from_values(count, kind, span.known)
-
-
-def _trunc(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-    """Without what is smaller than the unit."""
-    span = Intervals.from_datum(arguments[0], row_count(arguments))
-    unit = python_value(arguments[1])
-    months, days, micros = span.months, span.days, span.microseconds
-    nothing = np.zeros_like(months)
-    if unit in _MONTHS:
-        size = _MONTHS[unit]
-        months, days, micros = truncate_divide(months, size) * size, nothing, nothing
-    elif unit in _DAYS:
-        size = _DAYS[unit]
-        days, micros = truncate_divide(days, size) * size, nothing
-    else:
-        size = _MICROSECONDS[unit]
-        micros = truncate_divide(micros, size) * size
-    return Intervals(months, days, micros, span.known).column("date_trunc()")
-
-
-# Buckets.
-
-
-def _time_bucket(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-    """The beginning of the moment's bucket; buckets go from an origin, in months or in microseconds."""
-    rows = row_count(arguments)
-    width, moment = Intervals.from_datum(arguments[0], rows), arguments[1]
-    values, known = _values(moment, rows)
-    origin: Integers | None = None
-    if len(arguments) > 2:
-        origin, from_known = _values(arguments[2], rows)
-        known = _known_rows(known, from_known)
-    known = _known_rows(known, width.known)
-    mask = _mask(known, rows)
-    wide = np.abs(width.days * float(DAY_MICROSECONDS) + width.microseconds) >= 2.0**63
-    if (mask & wide).any():
-        raise ExecutionError("time_bucket(): a bucket has more microseconds than BIGINT holds")
-    with np.errstate(over="ignore"):
-        fixed = width.days * DAY_MICROSECONDS + width.microseconds
-    if (mask & (width.months != 0) & (fixed != 0)).any():
-        raise ExecutionError("time_bucket() cannot have buckets of months and of days or hours as well")
-    if (mask & (width.months + fixed <= 0)).any():
-        raise ExecutionError("time_bucket() needs buckets that are longer than nothing")
-    by_month = mask & (width.months > 0)
-    by_clock = mask & ~by_month
-    begins = np.zeros(rows, np.int64)
-    if by_clock.any():
-        start = np.full(rows, _FIRST_MONDAY) if origin is None else origin
-        size = np.where(by_clock, fixed, 1)
-        # Of the origin only the place within a bucket matters, and the whole of it may be too far away.
-        if getattr(moment.type, "tz", None) is None:
-            start = np.fmod(start, size)
-            away = subtract_checked(values, start, by_clock, "time_bucket()")
-            first = subtract_checked(away, away % size, by_clock, "time_bucket()")
-            begins = np.where(by_clock, -subtract_checked(-start, first, by_clock, "time_bucket()"), 0)
-        else:  # by the calendar, to which nothing is too far away
-            place = (values % size - start % size) % size
-            begins = np.where(by_clock, subtract_checked(values, place, by_clock, "time_bucket()"), 0)
-    if by_month.any():
-        month = np.full(rows, _FIRST_MONTH) if origin is None else months_of(origin // DAY_MICROSECONDS)
-        size = np.where(by_month, width.months, 1)
-        months = (months_of(values // DAY_MICROSECONDS) - month) // size * size + month
-        days = first_day_of_month(np.clip(months, -_MOST_MONTHS, _MOST_MONTHS))
-        if (by_month & ((np.abs(months) > _MOST_MONTHS) | (np.abs(days) > _MOST_DAYS))).any():
-            raise ExecutionError(f"{type_name(kind)} overflow: a bucket begins before the earliest value")
-        begins = np.where(by_month, np.where(by_month, days, 0) * DAY_MICROSECONDS, begins)
-    return from_values(begins, kind, known)
-
-
-def _order(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-    return order_key(as_column(arguments[0], row_count(arguments)))
-
-
 FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
     {
         "to_interval": _to_interval,
@@ -451,13 +289,5 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         "interval_times": _times,
         "interval_scale": _scale_by_double(divide=False),
         "interval_divide": _scale_by_double(divide=True),
-        "interval_normalize": _normalize,
-        "interval_part": _part,
-        "interval_seconds": _seconds,
-        "interval_milliseconds": _milliseconds,
-        "interval_microseconds": _microseconds,
-        "interval_order": _order,
-        "interval_trunc": _trunc,
-        "time_bucket": _time_bucket,
     }
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 from typing import cast as typed
 
@@ -17,7 +19,9 @@ from bamquery.engine.cpu.kernels import (
     Datum,
     as_column,
     boolean_values,
+    compute,
     from_buffer,
+    operand,
     valid_rows,
 )
 from bamquery.errors import ExecutionError
@@ -27,10 +31,39 @@ DAY_MICROSECONDS: Final = 86_400 * 10**6
 MONTH_MICROSECONDS: Final = DAYS_PER_MONTH * DAY_MICROSECONDS
 SMALLEST_PART, LARGEST_PART = -(2**31), 2**31 - 1
 """Of months and of days."""
+MOST_MONTHS: Final = 12 * 6_000_000
+"""Beyond every month of a moment, and still no overflow in days."""
+UNIT_MONTHS: Final[Mapping[str, int]] = MappingProxyType(
+    {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200, "millennium": 12_000}
+)
+UNIT_DAYS: Final[Mapping[str, int]] = MappingProxyType({"day": 1, "week": 7})
+UNIT_MICROSECONDS: Final[Mapping[str, int]] = MappingProxyType(
+    {"microsecond": 1, "millisecond": 10**3, "second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6}
+)
 
 _STORED: Final = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
 _MOST_MICROSECONDS: Final = (2**63 - 1) // 1000
 Integers = NDArray[np.int64]
+
+
+def known_rows(*masks: Column | None) -> Column | None:
+    """Where all of them are true; None is everywhere."""
+    found = None
+    for mask in masks:
+        if mask is not None:
+            found = mask if found is None else compute("and", found, mask)
+    return found
+
+
+def known_mask(known: Column | None, rows: int) -> NDArray[np.bool_]:
+    """The same as an array, for so many rows."""
+    return np.ones(rows, np.bool_) if known is None else boolean_values(known)
+
+
+def moment_values(datum: Datum, rows: int) -> tuple[Integers, Column | None]:
+    """The stored integers of moments or numbers, and where they are valid."""
+    column = as_column(datum, rows)
+    return np.asarray(operand(column)).astype(np.int64), valid_rows(column)
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def test_a_fault_below_a_statement_is_an_internal_error_with_the_statement(con, 
     target, name = {
         "bind": (statements, "bind_query"),
         "lower": (result, "lower"),
-        "run": (result, "optimize"),
+        "run": (result, "optimized_plan"),
         "convert": (result, "_to_arrow"),
     }[where]
     monkeypatch.setattr(target, name, failing(error))

@@ -38,7 +38,9 @@ def _one(before: str, after: str) -> Mutant:
 
 def _hole() -> list[tuple[int, int]]:
     """What frames 1 to 3 keep where row 2 is left out."""
-    return [(int(r.start.values[0]), int(r.end.values[0])) for r in frames._exclude_hole(ONE, THREE, TWO, THREE)]
+    return [
+        (int(r.start.values[0]), int(r.end.values[0])) for r in frames._exclude_hole(ONE, THREE, TWO, THREE)
+    ]
 
 
 @pytest.mark.parametrize(

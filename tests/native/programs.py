@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.compiled_programs import compile_program
+
 REPOSITORY = Path(__file__).parents[2]
 CORE = Path("driver", "core")
 NATIVE = REPOSITORY / "driver" / "native"
@@ -46,8 +48,7 @@ def build(
 ) -> Path:
     """Compiles and links ``sources`` into ``program``; headers are those of ``headers`` where it has them."""
     includes = [f"-iquote{folder}" for folder in (headers, REPOSITORY)]
-    subprocess.run([compiler(), *FLAGS, *WARNINGS, *flags, *includes, *sources, "-o", program], check=True)
-    return program
+    return compile_program(compiler(), [*FLAGS, *WARNINGS, *flags, *includes], sources, program)
 
 
 def mutated(folder: Path, header: str, right: str, wrong: str) -> Path:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import re
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import bamquery.engine
+from tests.compiled_programs import compile_program
 from tests.native.programs import REPOSITORY, compiler
 
 KERNELS = Path(bamquery.engine.__file__).parent / "kernels"
@@ -80,5 +80,5 @@ class Emulator:
         library = source.with_suffix(".so")
         includes = [f"-iquote{REPOSITORY}"]
         macros = [f"-D{define}" for define in (*DEFINES, *defines)]
-        subprocess.run([compiler(), *FLAGS, *macros, *includes, source, "-o", library], check=True)
+        compile_program(compiler(), [*FLAGS, *macros, *includes], [source], library)
         return ctypes.CDLL(str(library))

@@ -2,8 +2,8 @@
 
 A frame is a number of rows with columns in the order of an operator's `fields`, addressed by position. It
 lives in the device's memory and means nothing to operators: Arrow record batches on the CPU, pylibcudf
-columns on a GPU. Types are Arrow types, row positions are int64 numpy arrays; Arrow *values* cross the
-seam in `from_arrow` and `to_arrow` only.
+columns on a GPU. Types are Arrow types; Arrow *values* cross the seam in `from_arrow`, `from_columns` and
+`to_arrow` only, row positions that a device has found in `read_positions`.
 
 Every method may be called from several threads at once and leaves its arguments unchanged.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,16 @@ if TYPE_CHECKING:
 
 Frame = TypeVar("Frame")
 Frame_contra = TypeVar("Frame_contra", contravariant=True)
+
+
+HostPositions: TypeAlias = NDArray[np.int64]
+"""Row positions in the host's memory: what operators compute with."""
+
+
+class Positions(Protocol):
+    """Row positions where a device has them, to be handed on. Those of the host are positions, too."""
+
+    def __len__(self) -> int: ...
 
 
 class GroupState(Protocol):
@@ -165,7 +175,7 @@ class JoinTable(Protocol[Frame_contra]):
         """Device memory held, the keys left out."""
         ...
 
-    def matches(self, keys: Frame_contra) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
+    def matches(self, keys: Frame_contra) -> Iterator[tuple[int, HostPositions, HostPositions]]:
         """Pairs of equal keys, in portions that can be dealt with at once.
 
         Each portion is `(stop, positions, found)`: all pairs of the rows of `keys` before `stop` that were
@@ -263,11 +273,11 @@ class Device(Protocol[Frame]):
         """At most `length` rows from row `offset` on, without a copy."""
         ...
 
-    def take(self, frame: Frame, positions: NDArray[np.int64]) -> Frame:
+    def take(self, frame: Frame, positions: Positions) -> Frame:
         """The rows at those positions, in that order."""
         ...
 
-    def take_or_null(self, frame: Frame, positions: NDArray[np.int64]) -> Frame:
+    def take_or_null(self, frame: Frame, positions: HostPositions) -> Frame:
         """As `take`; a row of nulls for each position that is -1."""
         ...
 
@@ -296,12 +306,20 @@ class Device(Protocol[Frame]):
         """
         ...
 
-    def matching_positions(self, predicate: Expression, frame: Frame) -> NDArray[np.int64]:
-        """Ascending positions of the rows for which the predicate is true; the host waits for them.
+    def matching_positions(self, predicate: Expression, frame: Frame) -> Positions:
+        """Ascending positions of the rows for which the predicate is true; the host waits for their number.
 
         Raises:
             ExecutionError: as for `evaluate`.
         """
+        ...
+
+    def as_positions(self, frame: Frame) -> Positions:
+        """The values of a frame of one column, int64 and never null, as ascending positions of other rows."""
+        ...
+
+    def read_positions(self, positions: Positions) -> HostPositions:
+        """The positions in the host's memory, which waits for them."""
         ...
 
     def sort(self, frame: Frame, keys: Sequence[SortKey], limit: int | None = None) -> Frame:

@@ -100,9 +100,17 @@ def check_filters(device: Device[Any], sizes: Sequence[int] = CHUNK_SIZES) -> No
             expected = CpuDevice().filter(batch, predicate)
             kept = device.filter(frame, predicate)
             assert_equal(device.to_arrow(kept, fields_of(batch)), expected)
-            places = device.matching_positions(predicate, frame)
+            found = device.matching_positions(predicate, frame)
+            assert_equal(device.to_arrow(device.take(frame, found), fields_of(batch)), expected)
+            places = device.read_positions(found)
+            assert len(found) == len(places)
             assert places.dtype == np.int64
             assert places.tolist() == CpuDevice().matching_positions(predicate, batch).tolist()
+            numbers: Any = pa.array(places[::-1])
+            given = device.from_arrow(pa.RecordBatch.from_arrays([numbers], ["position"]))
+            assert_equal(
+                device.to_arrow(device.take(frame, device.as_positions(given)), fields_of(batch)), expected
+            )
 
 
 def check_sorting(device: Device[Any]) -> None:

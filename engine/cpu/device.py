@@ -31,7 +31,7 @@ from bamquery.engine.execution.string_limits import LargeStringError
 if TYPE_CHECKING:
     from bamquery.engine.cpu.aggregates.aggregation import CpuAggregation
     from bamquery.engine.cpu.keys.join_table import CpuJoinTable
-    from bamquery.engine.device import RestOfPartition
+    from bamquery.engine.device import HostPositions, Positions, RestOfPartition
     from bamquery.plan.expressions import AggregateCall, Expression
     from bamquery.plan.nodes import Field, SortKey, Window
 
@@ -111,11 +111,11 @@ class CpuDevice:
         """Some rows, without a copy."""
         return frame.slice(offset, length)
 
-    def take(self, frame: pa.RecordBatch, positions: NDArray[np.int64]) -> pa.RecordBatch:
+    def take(self, frame: pa.RecordBatch, positions: Positions) -> pa.RecordBatch:
         """The rows at those positions."""
-        return take_batch(frame, positions)
+        return take_batch(frame, self.read_positions(positions))
 
-    def take_or_null(self, frame: pa.RecordBatch, positions: NDArray[np.int64]) -> pa.RecordBatch:
+    def take_or_null(self, frame: pa.RecordBatch, positions: HostPositions) -> pa.RecordBatch:
         """The rows at those positions, nulls for -1."""
         return take_batch_or_null(frame, positions)
 
@@ -145,12 +145,21 @@ class CpuDevice:
             return frame
         return filter_batch(frame, mask)
 
-    def matching_positions(self, predicate: Expression, frame: pa.RecordBatch) -> NDArray[np.int64]:
+    def matching_positions(self, predicate: Expression, frame: pa.RecordBatch) -> HostPositions:
         """Positions of the rows for which the predicate is true."""
         from bamquery.engine.cpu.expressions.evaluation import evaluate_columns
 
         (mask,) = evaluate_columns([predicate], frame)
         return np.flatnonzero(boolean_values(mask)).astype(np.int64, copy=False)
+
+    def as_positions(self, frame: pa.RecordBatch) -> HostPositions:
+        """The values of the one column."""
+        return np.sort(np.asarray(frame.column(0)))
+
+    def read_positions(self, positions: Positions) -> HostPositions:
+        """The positions themselves."""
+        assert isinstance(positions, np.ndarray)
+        return positions
 
     def sort(
         self, frame: pa.RecordBatch, keys: Sequence[SortKey], limit: int | None = None

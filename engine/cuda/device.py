@@ -18,20 +18,21 @@ from bamquery.engine.cuda.aggregates.aggregation import CudaAggregation
 from bamquery.engine.cuda.capabilities import CUDA
 from bamquery.engine.cuda.device_memory import memory_errors
 from bamquery.engine.cuda.expressions.evaluation import evaluate_columns
-from bamquery.engine.cuda.frames import CudaFrame, column_bytes, make_frame
+from bamquery.engine.cuda.frames import CudaFrame, CudaPositions, column_bytes, make_frame
 from bamquery.engine.cuda.kernels import INT64, Kernels
 from bamquery.engine.cuda.keys.join_table import CudaJoinTable, comparable
 from bamquery.engine.cuda.keys.portions import row_width
 from bamquery.engine.cuda.keys.sorting import sort_frame
+from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.scan.scan import scan_on_gpu
 from bamquery.engine.cuda.session import CudaSession, open_session
 from bamquery.engine.cuda.transfer import record_batches as transfer
 from bamquery.engine.cuda.transfer.upload import upload
 from bamquery.engine.cuda.windows.call_values import portion_ends
 from bamquery.engine.cuda.windows.compute import window_call_values, window_columns
-from bamquery.engine.device import RestOfPartition
+from bamquery.engine.device import HostPositions, Positions, RestOfPartition
 from bamquery.errors import ExecutionError
-from bamquery.plan.expressions import AggregateCall, Expression
+from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression
 from bamquery.plan.nodes import Field, SortKey, Window
 from bamquery.statement_context.cancellation import check_cancelled
 
@@ -175,11 +176,11 @@ class CudaDevice:
             return frame
         return self._run_on_gpu("a slice", lambda: self.kernels.slice_frame(frame, start, end))
 
-    def take(self, frame: CudaFrame, positions: NDArray[np.int64]) -> CudaFrame:
+    def take(self, frame: CudaFrame, positions: Positions) -> CudaFrame:
         """The rows at those positions."""
         return self._run_on_gpu("chosen rows", lambda: self._take(frame, positions))
 
-    def take_or_null(self, frame: CudaFrame, positions: NDArray[np.int64]) -> CudaFrame:
+    def take_or_null(self, frame: CudaFrame, positions: HostPositions) -> CudaFrame:
         """The rows at those positions, nulls for -1."""
         return self._run_on_gpu("chosen rows", lambda: self._take_or_null(frame, positions))
 
@@ -202,11 +203,27 @@ class CudaDevice:
             "a filter", lambda: self.kernels.filter_frame(frame, self._mask(predicate, frame))
         )
 
-    def matching_positions(self, predicate: Expression, frame: CudaFrame) -> NDArray[np.int64]:
-        """Positions of the rows for which the predicate is true."""
+    def matching_positions(self, predicate: Expression, frame: CudaFrame) -> Positions:
+        """Positions of the rows for which the predicate is true, where they are found."""
         if not frame.rows:
             return np.zeros(0, np.int64)
         return self._run_on_gpu("a filter", lambda: self._matching(predicate, frame))
+
+    def as_positions(self, frame: CudaFrame) -> CudaPositions:
+        """The values of the one column; libcudf's places have 32 bits."""
+        keys = [SortKey(ColumnRef(0, "position", pa.int64()))]
+        (column,) = self.sort(frame, keys).columns
+        narrow = device_type(pa.int32())
+        return self._run_on_gpu("positions", lambda: CudaPositions(self.kernels.convert(column, narrow)))
+
+    def read_positions(self, positions: Positions) -> HostPositions:
+        """The positions, copied where they are the GPU's."""
+        if isinstance(positions, np.ndarray):
+            return positions
+        assert isinstance(positions, CudaPositions)
+        frame = make_frame([positions.column], len(positions))
+        batch = self.to_arrow(frame, [Field("position", pa.int32())])
+        return np.asarray(batch.column(0)).astype(np.int64)
 
     def sort(self, frame: CudaFrame, keys: Sequence[SortKey], limit: int | None = None) -> CudaFrame:
         """The rows, or the first `limit` of them, in stable order."""
@@ -268,23 +285,21 @@ class CudaDevice:
         (mask,) = evaluate_columns(self.kernels, [predicate], frame)
         return mask
 
-    def _matching(self, predicate: Expression, frame: CudaFrame) -> NDArray[np.int64]:
+    def _matching(self, predicate: Expression, frame: CudaFrame) -> CudaPositions:
         mask = self._mask(predicate, frame)
-        (places,) = self.kernels.keep([self.kernels.positions(frame.rows)], mask)
-        batch = transfer.to_arrow(
-            self.session, make_frame([places], places.size()), [Field("position", pa.int32())]
-        )
-        return np.asarray(batch.column(0)).astype(np.int64)
+        return CudaPositions(self.kernels.keep([self.kernels.positions(frame.rows)], mask)[0])
 
-    def _take(self, frame: CudaFrame, positions: NDArray[np.int64]) -> CudaFrame:
+    def _take(self, frame: CudaFrame, positions: Positions) -> CudaFrame:
         if not frame.columns:
             return make_frame((), len(positions))
+        if isinstance(positions, CudaPositions):
+            return make_frame(self.kernels.gather(frame.columns, positions.column), len(positions))
         narrow = pa.array(np.asarray(positions, np.int32))
         places = upload(self.session, narrow)
         self.session.synchronize()  # before the array is let go of
         return make_frame(self.kernels.gather(frame.columns, places), len(positions))
 
-    def _take_or_null(self, frame: CudaFrame, positions: NDArray[np.int64]) -> CudaFrame:
+    def _take_or_null(self, frame: CudaFrame, positions: HostPositions) -> CudaFrame:
         if not frame.columns:
             return make_frame((), len(positions))
         kernels = self.kernels

@@ -30,6 +30,23 @@ class CudaFrame:
         return plc.Table(list(self.columns))
 
 
+@dataclass(frozen=True, slots=True)
+class CudaPositions:
+    """See `bamquery.engine.device.Positions`: int32, never null."""
+
+    column: plc.Column
+
+    def __len__(self) -> int:
+        return self.column.size()
+
+    @property
+    def address(self) -> int:
+        """Where they are on the GPU, as long as this is kept; there is at least one."""
+        data = self.column.data()
+        assert data is not None
+        return int(data.ptr) + 4 * self.column.offset()
+
+
 def make_frame(columns: Sequence[plc.Column], rows: int) -> CudaFrame:
     """A frame of columns that have `rows` values each."""
     assert all(column.size() == rows for column in columns)

@@ -10,7 +10,6 @@ from typing import Final, Protocol, TypeVar
 import numpy as np
 import pyarrow as pa
 import pylibcudf as plc
-from numpy.typing import NDArray
 from pylibcudf.groupby import GroupBy, GroupByRequest
 from pylibcudf.join import inner_join
 from pylibcudf.types import NullEquality, NullPolicy, TypeId
@@ -20,10 +19,10 @@ from bamquery.engine.cuda.kernels import INT64, Kernels, view_as
 from bamquery.engine.cuda.keys.device_join import CudaJoinProbe, sort_pairs
 from bamquery.engine.cuda.keys.portions import portion_bytes
 from bamquery.engine.cuda.transfer import record_batches as transfer
+from bamquery.engine.device import HostPositions
 from bamquery.engine.operators.join.device_join import DeviceJoin
 from bamquery.plan.nodes import Field
 
-Positions = NDArray[np.int64]
 Answer = TypeVar("Answer")
 
 _PORTION: Final = 1 << 20
@@ -91,7 +90,7 @@ class CudaJoinTable:
         """Memory held."""
         return sum(map(column_bytes, self._build.columns))
 
-    def matches(self, keys: CudaFrame) -> Iterator[tuple[int, Positions, Positions]]:
+    def matches(self, keys: CudaFrame) -> Iterator[tuple[int, HostPositions, HostPositions]]:
         """Pairs of equal keys."""
         for start, stop in self.portions(keys):
             positions, found = self._on_gpu(
@@ -181,7 +180,7 @@ class CudaJoinTable:
         inner = [start + cut for cut in np.unique(cuts).tolist() if cut]
         yield from pairwise([start, *inner, stop])
 
-    def _pairs_on_host(self, keys: CudaFrame) -> tuple[Positions, Positions]:
+    def _pairs_on_host(self, keys: CudaFrame) -> tuple[HostPositions, HostPositions]:
         pairs = sort_pairs(self._kernels, *self.pairs(keys))
         batch = transfer.to_arrow(self._kernels.session, make_frame(pairs, pairs[0].size()), _PAIR)
         positions, found = (np.asarray(column).astype(np.int64) for column in batch.columns)

@@ -9,7 +9,7 @@ import numpy as np
 import pylibcudf as plc
 from numpy.typing import NDArray
 
-from bamquery.engine.cuda.frames import CudaFrame, make_frame
+from bamquery.engine.cuda.frames import CudaFrame, CudaPositions, make_frame
 from bamquery.engine.cuda.scan.chunk.row_selection import (
     PassedRows,
     Selection,
@@ -228,8 +228,9 @@ class ChunkRun:
         if not len(passed):
             return None
         assert self._selection is not None
-        self._selection, places, rows = narrow_by_places(self._chunk, self._selection, passed)
-        return places, rows
+        assert isinstance(passed, CudaPositions)
+        self._selection, places = narrow_by_places(self._chunk, self._selection, passed)
+        return places, self._alive
 
     def _take_rows(self, held: Held, places: int, rows: int) -> Held:
         if isinstance(held, DeviceColumn):

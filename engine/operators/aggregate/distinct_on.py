@@ -8,7 +8,6 @@ from typing import Final, Generic
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from bamquery.data_types import type_groups as types
 from bamquery.engine.device import Frame
@@ -63,12 +62,10 @@ class DistinctOnPrefilter(Operator[Frame], Generic[Frame]):
                 groups = device.evaluate([self._answer], grouping.final(grouping.partial(numbered)))
             except MemoryLimitError:  # of so many rows at once; the grouping above takes fewer
                 return frame
-            found = device.to_arrow(groups, [_POSITION]).column(0)
-            first: NDArray[np.int64] = np.sort(np.asarray(found))
-            if len(first) > _MANY * rows:
+            if device.row_count(groups) > _MANY * rows:
                 many = True  # other threads may look at some more chunks
                 return frame
-            return device.take(frame, first)
+            return device.take(frame, device.as_positions(groups))
 
         with (
             closing(self.children[0].frames(context)) as frames,

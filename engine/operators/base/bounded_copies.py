@@ -8,9 +8,7 @@ from typing import Generic
 import numpy as np
 from numpy.typing import NDArray
 
-from bamquery.engine.device import Device, Frame
-
-Positions = NDArray[np.int64]
+from bamquery.engine.device import Device, Frame, HostPositions
 
 
 class CopiedRows(Generic[Frame]):
@@ -31,7 +29,7 @@ class CopiedRows(Generic[Frame]):
         """Bytes of so many copies, of whichever rows, at most."""
         return count * self._most
 
-    def copy_sizes(self, positions: Positions) -> Positions:
+    def copy_sizes(self, positions: HostPositions) -> HostPositions:
         """Bytes of a copy of each of these rows; -1 stands for a row of nulls."""
         if self._most == self._width:
             return np.full(len(positions), self._width, np.int64)
@@ -42,7 +40,7 @@ class CopiedRows(Generic[Frame]):
         return lengths + self._width
 
 
-def portions_within(sides: Sequence[tuple[CopiedRows[Frame], Positions]], most: int) -> Iterator[slice]:
+def portions_within(sides: Sequence[tuple[CopiedRows[Frame], HostPositions]], most: int) -> Iterator[slice]:
     """Which of some rows, copied side by side, are to be copied at once: no more than `most` bytes.
 
     Args:

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from bamquery.engine.device import Device, Frame
+from bamquery.engine.device import Device, Frame, HostPositions
 from bamquery.plan.expressions import Call, ColumnRef, Expression
 
 
 def row_changes(
     device: Device[Frame], keys: Sequence[Expression], last: Frame | None, values: Frame
-) -> NDArray[np.int64]:
+) -> HostPositions:
     """Positions of rows that differ in a key from the row before; null equals null, NaN equals NaN.
 
     Args:
@@ -28,7 +27,7 @@ def row_changes(
     before = device.slice(values, 0, device.row_count(values) - 1)
     first = device.slice(values, 0, 1) if last is None else last
     pairs = device.join_columns([device.concatenate([first, before]), values])
-    return device.matching_positions(_any_differs(keys), pairs)
+    return device.read_positions(device.matching_positions(_any_differs(keys), pairs))
 
 
 def _any_differs(keys: Sequence[Expression]) -> Expression:

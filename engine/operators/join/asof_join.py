@@ -10,9 +10,8 @@ from typing import Any, Final, Generic
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from bamquery.engine.device import Device, Frame
+from bamquery.engine.device import Device, Frame, HostPositions
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Reservation
 from bamquery.engine.execution.string_limits import current_string_limits
@@ -26,8 +25,6 @@ from bamquery.plan.expressions import Call, ColumnRef, Expression, referenced_co
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Field, SortKey
 from bamquery.plan.rewriting import conjunction
-
-Positions = NDArray[np.int64]
 
 _MARKS: Final = (Field("side", pa.int8()), Field("position", pa.int64()))
 _COPIES: Final = 3
@@ -162,17 +159,17 @@ class AsofJoin(Operator[Frame], Generic[Frame]):
         order.append(SortKey(last, descending=self._function.startswith("less")))
         return [*order, SortKey(ColumnRef(len(self._nulls_equal), "side", pa.int8()))]
 
-    def _nearest(self, device: Device[Frame], values: Sequence[Frame]) -> Positions:
+    def _nearest(self, device: Device[Frame], values: Sequence[Frame]) -> HostPositions:
         """For each row of the left side the last of the right side before it, or -1; keys may differ."""
         inclusive = self._inclusive
         marked = []
         for side, frame in enumerate(values):
-            usable = device.matching_positions(self._usable(), frame)
+            rows = device.row_count(frame)
             first = (side == 1) == inclusive  # at equal values, which side comes first
-            sides = np.full(len(usable), 0 if first else 1, np.int8)
-            columns: list[Any] = [pa.array(sides), pa.array(usable)]
+            sides = np.full(rows, 0 if first else 1, np.int8)
+            columns: list[Any] = [pa.array(sides), pa.array(np.arange(rows))]
             marks = device.from_arrow(pa.RecordBatch.from_arrays(columns, names=["side", "position"]))
-            marked.append(device.join_columns([device.take(frame, usable), marks]))
+            marked.append(device.filter(device.join_columns([frame, marks]), self._usable()))
         both = device.sort(device.concatenate(marked), self._order())
         width = len(self._nulls_equal)
         batch = device.to_arrow(device.select(both, [width, width + 1]), _MARKS)
@@ -185,8 +182,8 @@ class AsofJoin(Operator[Frame], Generic[Frame]):
         return nearest
 
     def _drop_unequal_keys(
-        self, device: Device[Frame], values: Sequence[Frame], positions: Positions, found: Positions
-    ) -> Positions:
+        self, device: Device[Frame], values: Sequence[Frame], positions: HostPositions, found: HostPositions
+    ) -> HostPositions:
         """The rows found, -1 where their keys are others."""
         width = len(self._nulls_equal)
         if width == 1:
@@ -204,7 +201,7 @@ class AsofJoin(Operator[Frame], Generic[Frame]):
             pairs = device.join_columns(
                 [device.take(values[0], positions[own]), device.take(values[1], found[own])]
             )
-            kept = own[device.matching_positions(equal, pairs)]
+            kept = own[device.read_positions(device.matching_positions(equal, pairs))]
             answer[kept] = found[kept]
         return answer
 

@@ -8,9 +8,8 @@ from typing import Any, Final, Generic
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from bamquery.engine.device import Frame
+from bamquery.engine.device import Frame, HostPositions
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Reservation
 from bamquery.engine.operators.base.bounded_copies import CopiedRows, portions_within
@@ -21,8 +20,7 @@ from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import ColumnRef, Expression, Literal
 from bamquery.plan.nodes import Field, SortKey
 
-Positions = NDArray[np.int64]
-Nearest = Callable[[Sequence[Frame], Positions, Positions], Positions]
+Nearest = Callable[[Sequence[Frame], HostPositions, HostPositions], HostPositions]
 
 _MARKS: Final = (Field("side", pa.int8()), Field("usable", pa.bool_()))
 
@@ -109,7 +107,7 @@ class AsofMerge(Generic[Frame]):
                     rows = device.filter(rows, ColumnRef(self._width + 1, "usable", pa.bool_()))
                 yield rows
 
-    def _pairs(self, frame: Frame, carried: Frame | None) -> tuple[Frame, Positions, Positions, int]:
+    def _pairs(self, frame: Frame, carried: Frame | None) -> tuple[Frame, HostPositions, HostPositions, int]:
         """Left rows and their partners among the right row so far and some rows, and the last right one.
 
         Partners are -1 for rows without one, the last right row where there is none.
@@ -133,7 +131,7 @@ class AsofMerge(Generic[Frame]):
         return rows, positions, found, int(before[-1])
 
     def _side_by_side(
-        self, rows: Frame, positions: Positions, found: Positions
+        self, rows: Frame, positions: HostPositions, found: HostPositions
     ) -> Generator[Frame, None, None]:
         """Left rows beside right ones, by as many at once as fit."""
         device = self._context.device

@@ -58,9 +58,8 @@ class BuildSide(Generic[Frame]):
     def null_rows(device: Device[Frame], keys: Frame, kind: pa.DataType) -> NDArray[np.bool_]:
         """Which rows of a frame of one column are null."""
         nulls = np.zeros(device.row_count(keys), np.bool_)
-        nulls[device.matching_positions(Call("is_null", (ColumnRef(0, "key", kind),), pa.bool_()), keys)] = (
-            True
-        )
+        is_null = Call("is_null", (ColumnRef(0, "key", kind),), pa.bool_())
+        nulls[device.read_positions(device.matching_positions(is_null, keys))] = True
         return nulls
 
 

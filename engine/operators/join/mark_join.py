@@ -89,5 +89,5 @@ class MarkJoinProbe(Generic[Frame]):
         for i, key in enumerate(self._mine):
             if i >= self._nulls_equal:
                 missing = Call("is_null", (ColumnRef(i, "", key.type),), pa.bool_())
-                kinds[device.matching_positions(missing, keys)] |= 1 << i
+                kinds[device.read_positions(device.matching_positions(missing, keys))] |= 1 << i
         return kinds

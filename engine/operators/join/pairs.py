@@ -10,14 +10,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.device import Device, Frame, JoinTable
+from bamquery.engine.device import Device, Frame, HostPositions, JoinTable
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.base.bounded_copies import CopiedRows, portions_within
 from bamquery.plan.expressions import Call, Expression, Literal, referenced_columns
 from bamquery.plan.nodes import JoinKind
 from bamquery.plan.rewriting import renumber
-
-Positions = NDArray[np.int64]
 
 _PORTION: Final = 1 << 18
 """Pairs that are dealt with at once where every row meets every row."""
@@ -90,9 +88,9 @@ class Pairs:
 
     start: int
     stop: int
-    probe_positions: Positions
-    build_positions: Positions
-    undecided: Positions | None = None
+    probe_positions: HostPositions
+    build_positions: HostPositions
+    undecided: HostPositions | None = None
 
 
 class AllPairs(Generic[Frame]):
@@ -103,7 +101,7 @@ class AllPairs(Generic[Frame]):
         self._rows = rows
         self.nbytes: Final = 0
 
-    def matches(self, keys: Frame) -> Iterator[tuple[int, Positions, Positions]]:
+    def matches(self, keys: Frame) -> Iterator[tuple[int, HostPositions, HostPositions]]:
         """All pairs; see `bamquery.engine.device.JoinTable`."""
         count = self._device.row_count(keys)
         step = max(_PORTION // max(self._rows, 1), 1)
@@ -156,14 +154,14 @@ class JoinPairFinder(Generic[Frame]):
                 yield self._filter_pairs(probed, all_pairs, condition)
             start = stop
 
-    def _no_undecided(self) -> Positions | None:
+    def _no_undecided(self) -> HostPositions | None:
         return np.zeros(0, np.int64) if self._wants_undecided else None
 
     def _filter_pairs(self, probed: CopiedRows[Frame], pairs: Pairs, condition: PairCondition) -> Pairs:
         """The pairs that fulfil the condition, and if wanted the rows for which it is null."""
         sides = ((probed, pairs.probe_positions), (self._read, pairs.build_positions))
-        kept: list[Positions] = []
-        unknown: list[Positions] = []
+        kept: list[HostPositions] = []
+        unknown: list[HostPositions] = []
         for some in portions_within(sides, self._context.string_limits.piece):
             self._context.check_cancelled()
             true, null = self._true_and_null(probed, pairs, some, condition)
@@ -179,7 +177,7 @@ class JoinPairFinder(Generic[Frame]):
 
     def _true_and_null(
         self, probed: CopiedRows[Frame], pairs: Pairs, some: slice, condition: PairCondition
-    ) -> tuple[Positions, Positions]:
+    ) -> tuple[HostPositions, HostPositions]:
         """Places of some pairs for which the condition is true, and if that is wanted of those where null."""
         device = self._context.device
         sides: list[Frame] = []
@@ -188,10 +186,11 @@ class JoinPairFinder(Generic[Frame]):
         if condition.build_columns:
             sides.append(device.take(self._read.frame, pairs.build_positions[some]))
         rows = device.join_columns(sides)
-        true = device.matching_positions(condition.expression, rows)
+        true = device.read_positions(device.matching_positions(condition.expression, rows))
         if not self._wants_undecided:
             return true, true[:0]
-        return true, device.matching_positions(Call("is_null", (condition.expression,), pa.bool_()), rows)
+        null = Call("is_null", (condition.expression,), pa.bool_())
+        return true, device.read_positions(device.matching_positions(null, rows))
 
 
 def null_columns(device: Device[Frame], like: Frame, rows: int) -> Frame:
@@ -199,7 +198,7 @@ def null_columns(device: Device[Frame], like: Frame, rows: int) -> Frame:
     return device.take_or_null(like, np.full(rows, -1, np.int64))
 
 
-def select_positions(start: int, stop: int, chosen: Positions, *, negate: bool = False) -> Positions:
+def select_positions(start: int, stop: int, chosen: HostPositions, *, negate: bool = False) -> HostPositions:
     """The rows from `start` to before `stop` that are, or are not, among those chosen."""
     mask = np.zeros(stop - start, np.bool_)
     mask[chosen - start] = True

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bamquery.engine.device import Device, Frame
+from bamquery.engine.device import Device, Frame, HostPositions
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.base.bounded_copies import CopiedRows, portions_within
 from bamquery.engine.operators.base.frame_sizing import slice_frame
@@ -120,7 +120,7 @@ class JoinProbe(Generic[Frame]):
         """The pairs' rows side by side, and rows without a partner beside nulls, where these are wanted."""
         assert self._copies is not None
         positions, found = pairs.probe_positions, pairs.build_positions
-        take = self._device.take
+        take: Callable[[Frame, HostPositions], Frame] = self._device.take
         if self._gives_unmatched:
             self._matched[found] = True
         if self._kind == "single" and (np.diff(positions) == 0).any():

@@ -131,7 +131,7 @@ class ChunkSelection(Generic[Frame]):
         self._alive = len(passed)
         self._held = {column: self._device.take(frame, passed) for column, frame in self._held.items()}
         if wanted - self._held.keys():
-            self._keep(passed)
+            self._keep(self._device.read_positions(passed))
 
     def _keep(self, passed: NDArray[np.int64]) -> None:
         """Row ids of the rows at those positions among the ones alive before."""

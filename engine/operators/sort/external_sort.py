@@ -170,7 +170,8 @@ def _cut_at_splitters(
     both = [append_constant(device, splitters, True), append_constant(device, chunk, False)]
     # The sort is stable, so a splitter stands before rows that equal it: all of those go into its bucket.
     ordered = device.sort(device.concatenate(both), keys)
-    places = device.matching_positions(ColumnRef(columns, "splitter", pa.bool_()), ordered).tolist()
+    of_splitters = device.matching_positions(ColumnRef(columns, "splitter", pa.bool_()), ordered)
+    places = device.read_positions(of_splitters).tolist()
     rows = device.select(ordered, range(columns))
     starts, ends = [0, *(place + 1 for place in places)], [*places, device.row_count(ordered)]
     return [device.slice(rows, start, end - start) for start, end in zip(starts, ends, strict=True)]

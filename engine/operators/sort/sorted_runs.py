@@ -247,8 +247,8 @@ class _RunHead(Generic[Frame]):
         # The sort is stable: what stands first comes first among equals.
         both = device.concatenate(sides if or_equal else sides[::-1])
         ordered = device.sort(both, key_columns(self.order))
-        place: int = device.matching_positions(ColumnRef(len(self.order), "bound", pa.bool_()), ordered)[0]
-        return int(place)
+        of_bound = device.matching_positions(ColumnRef(len(self.order), "bound", pa.bool_()), ordered)
+        return int(device.read_positions(of_bound)[0])
 
 
 def key_columns(keys: Sequence[SortKey]) -> list[SortKey]:

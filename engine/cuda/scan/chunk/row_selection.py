@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import rmm
-from numpy.typing import NDArray
 
+from bamquery.engine.cuda.frames import CudaPositions
 from bamquery.engine.cuda.scan.chunk.chunk_memory import WARPS, ChunkMemory
 from bamquery.engine.cuda.scan.columns.device_columns import DeviceColumn
 from bamquery.engine.cuda.scan.kernel_tables.predicates import EVERYTHING, FusedPredicate
@@ -100,22 +100,19 @@ def narrow(
     return _narrowed_selection(chunk, before, places, rows, passed.total), places
 
 
-def narrow_by_places(
-    chunk: ChunkMemory, before: Selection, passed: NDArray[np.int64]
-) -> tuple[Selection, int, int]:
-    """The same for places that the host knows: the selection, where the places are, how many."""
-    stream = chunk.state.stream
-    address = chunk.uploads.put(passed.astype(np.uint32), stream)
-    word = chunk.uploads.put(np.array([len(passed)], np.uint32), stream)
+def narrow_by_places(chunk: ChunkMemory, before: Selection, passed: CudaPositions) -> tuple[Selection, int]:
+    """The same for places that libcudf found, at least one: the selection, and where the places are."""
+    chunk.keep.append(passed)
+    word = chunk.uploads.put(np.array([len(passed)], np.uint32), chunk.state.stream)
     count = Slot(word, -1, -1)  # on no sheet: only kernels look at it
     positions = chunk.allocate(4 * len(passed), "selecting rows")
     chunk.launch(
         "scan_select",
         "scan_pick",
-        *(before.positions.ptr, address, word, positions.ptr),
+        *(before.positions.ptr, passed.address, word, positions.ptr),
         items=len(passed),
     )
-    return _describe(chunk, positions, len(passed), count), address, len(passed)
+    return _describe(chunk, positions, len(passed), count), passed.address
 
 
 def _narrowed_selection(

@@ -223,6 +223,12 @@ class FakeColumn:
     def size(self) -> int:
         return len(self.array)
 
+    def offset(self) -> int:
+        return int(self.array.offset)
+
+    def data(self) -> Any:
+        return SimpleNamespace(ptr=self.array.buffers()[1].address)
+
 
 def column_from_buffers(
     kind: pa.DataType,
@@ -332,7 +338,11 @@ class FakeDevice:
         return self._cpu.string_bytes(self.batch(frame))
 
     def matching_positions(self, predicate: Any, frame: Any) -> Any:
-        return self._cpu.matching_positions(predicate, self.batch(frame))
+        from bamquery.engine.cuda.frames import CudaPositions
+
+        found = self._cpu.matching_positions(predicate, self.batch(frame))
+        places: Any = FakeColumn(pa.array(found, pa.int32()))
+        return CudaPositions(places)
 
     def take(self, frame: Any, positions: Any) -> Any:
         return self.from_arrow(self._cpu.take(self.batch(frame), positions))

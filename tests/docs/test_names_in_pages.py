@@ -1,0 +1,129 @@
+"""What pages and rooms' READMEs name exists: files, modules, `make` targets; and a room's README names its modules."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatch
+from itertools import product
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from tests.docs.blocks import REPOSITORY
+from tests.docs.prose import files, lines, tracked
+
+ROOMS = ("bamquery", "driver", "engine", "storage", "queries")
+SOURCES = (".py", ".cpp", ".hpp", ".cu", ".cuh")
+OTHERS = {
+    "./taxi",  # databases, as users have them
+    "./new.bq",
+    "01/02/2024",
+    "Europe/Berlin",
+    "LD/ST.E.STRONG.SM",  # an instruction of GPUs
+    "XDG_CACHE_HOME/bamquery/kernels",
+    ".cu",
+    ".slt",
+    "manifests/00000001.json",  # of a stored table
+    "fragments/",
+    "optimize.txt",
+}
+"""What looks like a path of the repository and is none."""
+
+_CODE = re.compile(r"`([^`\n]+)`")
+_PATH = re.compile(r"[\w.{},*/-]+/[\w.{},*/-]*|[\w.*-]*\.(?:py|md|hpp|cpp|cu|cuh|slt|toml)")
+_MODULE = re.compile(r"(?<![\w./-])(?:bamquery|tests)(?:\.\w+)+(?![\w/])")
+_TARGET = re.compile(r"(?:^|[\s`(])make ((?!demo/)[a-z][a-z-]*)\b", re.MULTILINE)
+
+
+def page_name(file: Path) -> str:
+    return file.relative_to(REPOSITORY).as_posix()
+
+
+PAGES = pytest.mark.parametrize("page", [page_name(file) for file in files()])
+
+
+def alternatives(path: str) -> list[str]:
+    """`a/{b,c}.py` written out."""
+    pieces = re.split(r"\{([^}]*)\}", path)
+    choices = [piece.split(",") if number % 2 else [piece] for number, piece in enumerate(pieces)]
+    return ["".join(chosen) for chosen in product(*choices)]
+
+
+def exists(path: str, page: str) -> bool:
+    """Whether a page's path is a tracked file or a folder of some, from the page's folder or one above it."""
+    known = {*tracked(), *(str(folder) for file in tracked() for folder in PurePosixPath(file).parents)}
+    bases = [*PurePosixPath(page).parents, *map(PurePosixPath, ("bamquery", "tests"))]
+    for base in bases:
+        wanted = str(base / path)
+        if wanted in known or ("*" in wanted and any(fnmatch(name, wanted) for name in known)):
+            return True
+    return False
+
+
+@PAGES
+def test_paths_exist(page: str) -> None:
+    missing = []
+    for number, line in lines((REPOSITORY / page).read_text("utf-8")):
+        for said in _CODE.findall(line):
+            if said not in OTHERS and _PATH.fullmatch(said) and not said.startswith(("/", "~")):
+                missing += [f"line {number}: {path}" for path in alternatives(said) if not exists(path, page)]
+    assert not missing, "\n".join(missing)
+
+
+def module_exists(name: str) -> bool:
+    """Whether a dotted name is a module, or what one defines."""
+    steps = name.split(".")
+    if steps[0] == "bamquery" and len(steps) > 1 and steps[1] in ROOMS:
+        steps = steps[1:]
+    for size in range(len(steps), 0, -1):
+        path = "/".join(steps[:size])
+        for file in (f"{path}.py", f"{path}/__init__.py"):
+            if file in tracked():
+                rest = steps[size:]
+                text = (REPOSITORY / file).read_text("utf-8")
+                return not rest or re.search(rf"\b{re.escape(rest[0])}\b", text) is not None
+    return False
+
+
+@PAGES
+def test_modules_exist(page: str) -> None:
+    text = (REPOSITORY / page).read_text("utf-8")
+    assert {name for name in _MODULE.findall(text) if not module_exists(name)} == set()
+
+
+@PAGES
+def test_make_has_the_targets(page: str) -> None:
+    makefile = (REPOSITORY / "Makefile").read_text("utf-8")
+    targets = set(re.findall(r"^([a-z][a-z-]*):", makefile, re.MULTILINE))
+    text = (REPOSITORY / page).read_text("utf-8")
+    said = {
+        name
+        for code in re.findall(r"`[^`]+`|^```sh\n.*?^```$", text, re.MULTILINE | re.DOTALL)
+        for name in _TARGET.findall(code)
+    }
+    assert said - targets == set()
+
+
+def source_folders() -> list[str]:
+    return sorted(
+        {
+            str(PurePosixPath(path).parent)
+            for path in tracked()
+            if path.split("/")[0] in ROOMS and path.endswith(SOURCES)
+        }
+    )
+
+
+@pytest.mark.parametrize("folder", source_folders())
+def test_a_room_s_readme_names_its_modules(folder: str) -> None:
+    readme = REPOSITORY / folder / "README.md"
+    assert readme.exists()
+    text = readme.read_text("utf-8")
+    stems = {
+        PurePosixPath(path).stem
+        for path in tracked()
+        if str(PurePosixPath(path).parent) == folder and path.endswith(SOURCES)
+    }
+    assert {
+        stem for stem in stems if not stem.startswith("__") and not re.search(rf"\b{stem}\b", text)
+    } == set()

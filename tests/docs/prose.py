@@ -16,6 +16,7 @@ _FENCE = re.compile(r" *(?P<fence>`{3,})")
 _BULLET = re.compile(r" *(?:[-*]|\d+\.) ")
 _CELL_EDGE = re.compile(r"(?<!\\)\|")
 _CODE = re.compile(r"`[^`]*`")
+_CODES = re.compile(r"code(?:,? code)+")
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')*]*\s+")
 
 
@@ -36,7 +37,7 @@ class Paragraph:
 
 @functools.cache
 def tracked() -> frozenset[str]:
-    """Paths of all files that git keeps or would keep, from the repository's root; none outside of a checkout."""
+    """Paths of all files that git keeps or would keep, from the root; none outside of a checkout."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     try:
         done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
@@ -82,5 +83,5 @@ def paragraphs(text: str) -> Iterator[Paragraph]:
 
 
 def sentences(text: str) -> list[str]:
-    """Those of a paragraph; a piece of code counts as one word."""
-    return _SENTENCE_END.split(_CODE.sub("code", text))
+    """Those of a paragraph; a piece of code, or a list of nothing else, counts as one word."""
+    return _SENTENCE_END.split(_CODES.sub("code", _CODE.sub("code", text)))

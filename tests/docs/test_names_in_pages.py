@@ -1,4 +1,4 @@
-"""What pages and rooms' READMEs name exists: files, modules, `make` targets; a README has its room's modules."""
+"""What pages and rooms' READMEs name exists: files, modules, `make` targets; READMEs have their room's modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pages and rooms' READMEs name exists: files, modules, `make` targets; READMEs have their room's modules."""
+"""What pages and rooms' READMEs name exists: files, modules, `make` targets; rooms' READMEs name modules."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from bamquery.plan.rewriting import expressions_of, nodes_of, rewrite_everywhere
 from bamquery.statement_context.cancellation import use_cancellation_check
 
 _SMALL: Final = StringLimits(most=1 << 20)
-"""A plan holds no larger texts."""
+"""A plan holds no larger strings."""
 _QUESTIONS: Final = 16
 """How often a computation may ask whether to go on: one of seconds is left to the query, which can stop."""
 

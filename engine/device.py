@@ -292,9 +292,9 @@ class Device(Protocol[Frame]):
         ...
 
     def dictionary_encode(self, frame: Frame) -> Frame:
-        """The rows with texts as places in a few different ones, where the device groups by those faster.
+        """The rows with strings as places in a few different ones, where the device groups by those faster.
 
-        Expressions and aggregations take such columns, and `to_arrow` gives the texts.
+        Expressions and aggregations take such columns, and `to_arrow` gives the strings.
         """
         ...
 
@@ -377,7 +377,7 @@ class Device(Protocol[Frame]):
         first: int = 0,
         count: int | None = None,
     ) -> Iterator[Frame]:
-        """The same of `count` (None: all) rows from `first` on, by as many rows at once as its texts allow.
+        """The same of `count` (None: all) rows from `first` on, by as many rows at once as its strings allow.
 
         Raises:
             ExecutionError: as for `window`.

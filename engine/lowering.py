@@ -95,11 +95,11 @@ def _computed_expressions(plan: Plan) -> tuple[Expression | AggregateCall, ...]:
 
 
 def _lower(plan: Plan, settings: Settings, shared: CommonSubplans) -> Operator[Any]:
-    def below(child: Plan) -> Operator[Any]:
+    def lower_child(child: Plan) -> Operator[Any]:
         return _lower(child, settings, shared)
 
     check_cancelled()
-    return shared.lower_once(plan, lambda one: _operator(one, settings, below))
+    return shared.lower_once(plan, lambda one: _operator(one, settings, lower_child))
 
 
 def _operator(plan: Plan, settings: Settings, lower: Callable[[Plan], Operator[Any]]) -> Operator[Any]:
@@ -137,11 +137,11 @@ def _operator(plan: Plan, settings: Settings, lower: Callable[[Plan], Operator[A
         case nodes.Recursion():
             from bamquery.engine.operators.recursion.lowering import lower_recursion
 
-            def repeated(part: Plan) -> Operator[Any]:
+            def lower_again(part: Plan) -> Operator[Any]:
                 with remember_estimates():
                     return _lower(part, settings, CommonSubplans(part, only_large=True))
 
-            return lower_recursion(plan, repeated)
+            return lower_recursion(plan, lower_again)
         case nodes.Union(inputs=inputs):
             from bamquery.engine.operators.union import Union
 

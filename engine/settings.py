@@ -143,7 +143,7 @@ class Settings:
             settings = settings.with_value(name, value)
         return settings
 
-    def changed(self, name: str, value: object) -> Settings:
+    def with_change(self, name: str, value: object) -> Settings:
         """As `with_value`, on a connection in use: what was closed to statements stays closed.
 
         Raises:
@@ -300,7 +300,7 @@ def _one_of(*choices: str) -> Callable[[object], str]:
     return parse
 
 
-def _whole(least: int, most: int) -> Callable[[object], int]:
+def _whole_number(least: int, most: int) -> Callable[[object], int]:
     def parse(value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).isdecimal():
             raise ValueError("it takes a whole number")
@@ -331,9 +331,9 @@ _PARSERS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
         "allowed_paths": _parse_paths,
         "lock_configuration": _parse_boolean,
         "statement_timeout": _parse_seconds,
-        "max_expression_depth": _whole(1, 5000),
-        "max_expression_parts": _whole(1, 10**9),
-        "max_grouping_sets": _whole(1, 65_535),
+        "max_expression_depth": _whole_number(1, 5000),
+        "max_expression_parts": _whole_number(1, 10**9),
+        "max_grouping_sets": _whole_number(1, 65_535),
         "progress": _parse_boolean,
     }
 )

@@ -257,7 +257,7 @@ def _time_warm(system: System, question: Question, repeat: int) -> Timing:
         start = time.perf_counter()
         answer = system.ask(question)
         seconds.append(time.perf_counter() - start)
-    return Timing(system.name, tuple(seconds), answer, system.moved(question), first)
+    return Timing(system.name, tuple(seconds), answer, system.bytes_moved(question), first)
 
 
 def _time_cold(system: System, question: Question, repeat: int) -> tuple[Timing, str]:
@@ -270,5 +270,5 @@ def _time_cold(system: System, question: Question, repeat: int) -> tuple[Timing,
         with open_system(system):
             answer = system.ask(question)
             seconds.append(time.perf_counter() - start)
-            moved = system.moved(question)
+            moved = system.bytes_moved(question)
     return Timing(system.name, tuple(seconds), answer, moved), dropped

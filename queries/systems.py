@@ -55,7 +55,7 @@ class System(Protocol):
         """Run one query."""
         ...
 
-    def moved(self, question: Question) -> int | None:
+    def bytes_moved(self, question: Question) -> int | None:
         """Bytes that an answer moves from files or host memory; None where it cannot be known.
 
         Asked after a question was timed, while the system is open.
@@ -103,7 +103,7 @@ class BamQuerySystem:
         self._read[question.name] = io.bytes_read
         return Answer(value, Io(io.bytes_needed, io.bytes_read, io.amplification), profile)
 
-    def moved(self, question: Question) -> int:
+    def bytes_moved(self, question: Question) -> int:
         """Bytes of all completed read commands, as the profile has them."""
         return self._read[question.name]
 

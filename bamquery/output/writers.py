@@ -121,7 +121,7 @@ class TableWriter:
         """See `AnswerWriter`."""
         self.written = True
         if answer.message:
-            took = "" if answer.is_answer else self._elapsed(started)
+            took = "" if answer.is_answer else self._elapsed_time(started)
             self._print([escape_lines(answer.message) + (f" ({took})" if took else "")])
             return
         with answer.run() as result:
@@ -133,7 +133,7 @@ class TableWriter:
                 self._print([f"the first {shown:,} of {plural(total, 'row')}"])
             return
         first = f", the first {shown:,} shown" if shown < total else ""
-        figures = [self._elapsed(started), *(_figures(profile) if self._options.statistics else [])]
+        figures = [self._elapsed_time(started), *(_figures(profile) if self._options.statistics else [])]
         told = ", ".join(figure for figure in figures if figure)
         self._print([f"{plural(total, 'row')}{first}" + (f" ({told})" if told else "")])
 
@@ -182,7 +182,7 @@ class TableWriter:
             column_widths=options.column_widths,
         )
 
-    def _elapsed(self, started: float) -> str:
+    def _elapsed_time(self, started: float) -> str:
         return human_seconds(time.perf_counter() - started) if self._options.timer else ""
 
     def _print(self, lines: Iterable[str]) -> None:

@@ -179,7 +179,7 @@ class Session:
         """
         with self._lock:
             for name, value in values.items():
-                self._settings.changed(name, value)
+                self._settings.with_change(name, value)
             settings = self._settings.with_values(values)
             open_device(settings.device, settings.gpu_memory_limit)
             self._settings = settings

@@ -58,7 +58,7 @@ def write_dump(session: Session, names: Sequence[str], out: BinaryIO, *, rows: b
     Raises:
         CatalogError: nothing has one of the names; suggests the nearest.
     """
-    tables, views = _chosen(session, names)
+    tables, views = _select_tables(session, names)
     sources = {name: _open_table(session, name) for name in tables}
     for name, (table, plan) in sources.items():
         out.write(f"{_create_table(name, table)}\n".encode())
@@ -81,7 +81,7 @@ def _stream(output: str | None) -> Iterator[BinaryIO]:
         yield file
 
 
-def _chosen(session: Session, names: Sequence[str]) -> tuple[list[str], dict[str, StoredView]]:
+def _select_tables(session: Session, names: Sequence[str]) -> tuple[list[str], dict[str, StoredView]]:
     """Names of tables, and views by name, as they were written when they were made."""
     database = session.database
     tables = {fold_case(name): name for name in database.table_names()}

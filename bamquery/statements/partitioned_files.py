@@ -174,12 +174,12 @@ class _Drafts:
                     os.close(descriptor)
         if self._partitioning.mode == "overwrite" and self._root.is_dir():
             for old in self._old_files():
-                with self._failures(old), self._held(old.parent) as folder:
+                with self._failures(old), self._hold_for_removal(old.parent) as folder:
                     os.unlink(old.name, dir_fd=folder)
                 for parent in old.parents:
                     if parent == self._root:
                         break
-                    with suppress(OSError), self._held(parent.parent) as folder:
+                    with suppress(OSError), self._hold_for_removal(parent.parent) as folder:
                         os.rmdir(parent.name, dir_fd=folder)  # which fails while it holds other files
         for path in self._files:
             with self._failures(path), self._access.target(path) as target:
@@ -195,7 +195,7 @@ class _Drafts:
                 folder.rmdir()
 
     @contextmanager
-    def _held(self, folder: Path) -> Iterator[int]:
+    def _hold_for_removal(self, folder: Path) -> Iterator[int]:
         """A folder to remove things in, to which no link below the root leads by now.
 
         Raises:

@@ -125,20 +125,25 @@ def targets(runs: dict[str, Run]) -> list[str]:
         "Q5 against cuDF from pinned memory, zone maps off",
         "5 ×",
         off,
-        lambda run: against(run, "q5", PINNED),
+        lambda run: times_faster(run, "q5", PINNED),
     )
     for name, least in (("q5", "12 ×"), ("q1", "6 ×")):
         what = f"{name.upper()} against the same, zone maps on"
-        add(what, least, on, lambda run, name=name: against(run, name, PINNED))  # type: ignore[misc]
+        add(what, least, on, lambda run, name=name: times_faster(run, name, PINNED))  # type: ignore[misc]
     for maps, run in (("off", off), ("on", on)):
         add(
             f"Q5 against cuDF `read_parquet`, zone maps {maps}",
             "5 ×",
             run,
-            lambda run: against(run, "q5", PARQUET),
+            lambda run: times_faster(run, "q5", PARQUET),
         )
-        add(f"the same with `filters=`, zone maps {maps}", "", run, lambda run: against(run, "q5", FILTERS))
-        add(f"Q5 against DuckDB, zone maps {maps}", "8 ×", run, lambda run: against(run, "q5", DUCKDB))
+        add(
+            f"the same with `filters=`, zone maps {maps}",
+            "",
+            run,
+            lambda run: times_faster(run, "q5", FILTERS),
+        )
+        add(f"Q5 against DuckDB, zone maps {maps}", "8 ×", run, lambda run: times_faster(run, "q5", DUCKDB))
     streams = [runs[name] for name in ("stream-memory", "stream-file") if name in runs]
     add(
         "filter stream over the best sequential rate of `bench block`, zone maps off",
@@ -175,7 +180,7 @@ def entry_of(run: Run, query: str, system: str) -> dict[str, Any]:
     return next(entry for entry in asked["systems"] if entry["system"] == system)
 
 
-def against(run: Run, query: str, system: str) -> str:
+def times_faster(run: Run, query: str, system: str) -> str:
     """How many times faster than a system, by medians, and both times."""
     other, mine = entry_of(run, query, system)["median"], own(run, query)["median"]
     return f"**{other / mine:.2f} ×** ({1e3 * mine:.4g} against {1e3 * other:.4g} ms)"

@@ -119,7 +119,7 @@ def _device(machine: Machine, device: Path) -> Iterator[Finding]:
             "a slot with all lanes, or fewer devices that share them",
             values=link.to_dict(),
         )
-    elif link.slowed:
+    elif link.is_slowed:
         yield Finding(
             label,
             Level.NOTE,

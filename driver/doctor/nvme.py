@@ -101,7 +101,7 @@ def _controller(machine: Machine, controller: Path) -> Iterator[Finding]:
             "dmesg says why",
             values=values,
         )
-    elif link is not None and link.slowed:
+    elif link is not None and link.is_slowed:
         yield Finding(
             "NVMe",
             Level.NOTE,

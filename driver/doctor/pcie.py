@@ -29,13 +29,13 @@ class Link:
         return _rate(self.max_speed, self.max_width)
 
     @property
-    def slowed(self) -> bool:
+    def is_slowed(self) -> bool:
         """Whether it runs below what this end could do."""
         return (self.speed, self.width) != (self.max_speed, self.max_width)
 
     def __str__(self) -> str:
         now = f"{self.speed:g} GT/s x{self.width}, {self.gigabytes_per_second:.1f} GB/s"
-        if not self.slowed:
+        if not self.is_slowed:
             return now
         return (
             f"{now} (of {self.max_speed:g} GT/s x{self.max_width}, {self.max_gigabytes_per_second:.1f} GB/s)"

@@ -97,7 +97,7 @@ def check_kernels(_machine: Machine) -> Iterator[Finding]:
         values = {"nvrtc": nvrtc, "cccl": cccl}
         yield Finding("kernels", Level.OK, f"NVRTC {nvrtc}, CCCL {cccl}", values=values)
     folder = default_folder()
-    if folder is not None and os.access(_existing(folder), os.W_OK | os.X_OK):
+    if folder is not None and os.access(_existing_folder(folder), os.W_OK | os.X_OK):
         yield Finding("kernel cache", Level.OK, f"{_without_home(folder)} can be written")
     else:
         found = "there is no home folder" if folder is None else f"{_without_home(folder)} cannot be written"
@@ -110,7 +110,7 @@ def check_kernels(_machine: Machine) -> Iterator[Finding]:
         )
 
 
-def _existing(folder: Path) -> Path:
+def _existing_folder(folder: Path) -> Path:
     return next(path for path in (folder, *folder.absolute().parents) if path.exists())
 
 

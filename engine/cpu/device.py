@@ -212,7 +212,7 @@ class CpuDevice:
         first: int = 0,
         count: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The values of a window's calls for some rows, as texts fit."""
+        """The values of a window's calls for some rows, as strings fit."""
         from bamquery.engine.cpu.windows.compute import window_portions
 
         stop = frame.num_rows if count is None else first + count

@@ -183,7 +183,7 @@ def decode_dictionary_in_room(column: Column) -> Column:
     """The same, where that is not too much.
 
     Raises:
-        LargeStringError: its texts take too much memory.
+        LargeStringError: its strings take too much memory.
     """
     return (
         take_shared(column.dictionary, column.indices) if isinstance(column, pa.DictionaryArray) else column

@@ -105,7 +105,7 @@ def constant_bytes(datum: Constant) -> int:
 
 
 def column_bytes(column: Column) -> int:
-    """Bytes of a column's texts, without a look at each; 0 where it has none."""
+    """Bytes of a column's strings, without a look at each; 0 where it has none."""
     if not _is_text(column.type) or not len(column):
         return 0
     offsets = string_offsets(column)
@@ -117,7 +117,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def string_offsets(column: Column) -> NDArray[np.int64]:
-    """Where the texts of a column that has rows begin, and where the last one ends."""
+    """Where the strings of a column that has rows begin, and where the last one ends."""
     stored = np.frombuffer(memoryview(column.buffers()[1]), np.int64)  # type: ignore[arg-type]
     return stored[column.offset : column.offset + len(column) + 1]
 
@@ -233,7 +233,7 @@ def take_shared(values: Column, places: Column | NDArray[np.int64]) -> Column:
     """As `take`, of values that many rows may share.
 
     Raises:
-        LargeStringError: as texts of each row they take too much memory.
+        LargeStringError: as strings of each row they take too much memory.
     """
     rows = len(places)
     if len(values) and rows > 1 and _is_text(values.type):

@@ -29,7 +29,7 @@ from bamquery.statement_context.cancellation import check_cancelled
 AnyText = TypeVar("AnyText", str, bytes)
 
 _ASKED: Final = 1 << 20
-"""Characters of texts from which on it is asked whether there is room."""
+"""Characters of strings from which on it is asked whether there is room."""
 _MANY: Final = 256
 """Groups of rows beyond which a call of a kernel for each takes longer than one of Python's for each row."""
 
@@ -113,7 +113,7 @@ def _apply_to_distinct(
 
 
 def _require_string_room(values: Iterable[Any], rows: int) -> list[Any]:
-    """The values of so many rows, as long as there is room for their texts."""
+    """The values of so many rows, as long as there is room for their strings."""
     found: list[Any] = []
     size = 0
     for place, value in enumerate(values):

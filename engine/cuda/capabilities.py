@@ -17,16 +17,16 @@ from bamquery.function_catalog.plan_functions import AGGREGATE_FUNCTIONS
 from bamquery.plan.expressions import AggregateCall, Call, Cast, Expression, Literal
 from bamquery.plan.functions import adds_in_order
 
-_TEXTS_DIFFER: Final = "libcudf does not read such texts as DuckDB does"
+_STRINGS_DIFFER: Final = "libcudf does not read such texts as DuckDB does"
 _CASTS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {
-        ("text", "integer"): _TEXTS_DIFFER,
-        ("text", "float"): _TEXTS_DIFFER,
-        ("text", "decimal"): _TEXTS_DIFFER,
-        ("text", "date"): _TEXTS_DIFFER,
-        ("text", "time"): _TEXTS_DIFFER,
-        ("text", "timestamp"): _TEXTS_DIFFER,
-        ("text", "blob"): _TEXTS_DIFFER,
+        ("text", "integer"): _STRINGS_DIFFER,
+        ("text", "float"): _STRINGS_DIFFER,
+        ("text", "decimal"): _STRINGS_DIFFER,
+        ("text", "date"): _STRINGS_DIFFER,
+        ("text", "time"): _STRINGS_DIFFER,
+        ("text", "timestamp"): _STRINGS_DIFFER,
+        ("text", "blob"): _STRINGS_DIFFER,
         ("float", "text"): "libcudf does not write the shortest text that reads back as the same number",
         ("blob", "text"): "libcudf has no escapes for bytes",
     }

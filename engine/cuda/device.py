@@ -119,10 +119,10 @@ class CudaDevice:
 
     def string_bytes(self, frame: CudaFrame) -> int:
         """Bytes of strings and binaries; those of a dictionary's too, which are looked up here."""
-        texts = [column for column in frame.columns if column.type().id() == TypeId.STRING and frame.rows]
-        if not texts:
+        strings = [column for column in frame.columns if column.type().id() == TypeId.STRING and frame.rows]
+        if not strings:
             return 0
-        return self._run_on_gpu("the size of strings", lambda: sum(map(self._string_bytes, texts)))
+        return self._run_on_gpu("the size of strings", lambda: sum(map(self._string_bytes, strings)))
 
     def row_width(self, frame: CudaFrame) -> int:
         """Bytes of values and offsets; libcudf's are of 8 bytes where strings are many."""
@@ -130,15 +130,15 @@ class CudaDevice:
 
     def longest_string(self, frame: CudaFrame) -> int:
         """Those of each column's longest, found on the GPU."""
-        texts = [column for column in frame.columns if column.type().id() == TypeId.STRING and frame.rows]
-        if not texts:
+        strings = [column for column in frame.columns if column.type().id() == TypeId.STRING and frame.rows]
+        if not strings:
             return 0
-        return self._run_on_gpu("the size of strings", lambda: sum(map(self._longest, texts)))
+        return self._run_on_gpu("the size of strings", lambda: sum(map(self._longest, strings)))
 
     def string_lengths(self, frame: CudaFrame) -> NDArray[np.uint32]:
         """Bytes of each row's strings, counted on the GPU and copied."""
-        texts = [column for column in frame.columns if column.type().id() == TypeId.STRING and frame.rows]
-        return self._run_on_gpu("the sizes of strings", lambda: self._string_lengths(texts, frame.rows))
+        strings = [column for column in frame.columns if column.type().id() == TypeId.STRING and frame.rows]
+        return self._run_on_gpu("the sizes of strings", lambda: self._string_lengths(strings, frame.rows))
 
     def select(self, frame: CudaFrame, columns: Sequence[int]) -> CudaFrame:
         """Those columns."""
@@ -192,7 +192,7 @@ class CudaDevice:
         )
 
     def dictionary_encode(self, frame: CudaFrame) -> CudaFrame:
-        """The frame itself: libcudf groups by texts as they are."""
+        """The frame itself: libcudf groups by strings as they are."""
         return frame
 
     def filter(self, frame: CudaFrame, predicate: Expression) -> CudaFrame:
@@ -207,7 +207,7 @@ class CudaDevice:
         """Positions of the rows for which the predicate is true, where they are found."""
         if not frame.rows:
             return np.zeros(0, np.int64)
-        return self._run_on_gpu("a filter", lambda: self._matching(predicate, frame))
+        return self._run_on_gpu("a filter", lambda: self._matching_positions(predicate, frame))
 
     def as_positions(self, frame: CudaFrame) -> CudaPositions:
         """The values of the one column; libcudf's places have 32 bits."""
@@ -250,11 +250,11 @@ class CudaDevice:
         """The values of a window's calls."""
         kernels = self.kernels
 
-        def computed() -> CudaFrame:
+        def compute() -> CudaFrame:
             values = window_call_values(kernels, window, frame, rest)
             return make_frame(window_columns(window, values, 0, frame.rows), frame.rows)
 
-        return self._run_on_gpu("a window", computed)
+        return self._run_on_gpu("a window", compute)
 
     def window_portions(
         self,
@@ -285,7 +285,7 @@ class CudaDevice:
         (mask,) = evaluate_columns(self.kernels, [predicate], frame)
         return mask
 
-    def _matching(self, predicate: Expression, frame: CudaFrame) -> CudaPositions:
+    def _matching_positions(self, predicate: Expression, frame: CudaFrame) -> CudaPositions:
         mask = self._mask(predicate, frame)
         return CudaPositions(self.kernels.keep([self.kernels.positions(frame.rows)], mask)[0])
 
@@ -333,10 +333,10 @@ class CudaDevice:
             for start, end in zip(starts, [*starts[1:], frame.rows], strict=True)
         ]
 
-    def _string_lengths(self, texts: Sequence[plc.Column], rows: int) -> NDArray[np.uint32]:
+    def _string_lengths(self, strings: Sequence[plc.Column], rows: int) -> NDArray[np.uint32]:
         kernels = self.kernels
         found = np.zeros(rows, np.int64)
-        for column in texts:
+        for column in strings:
             sizes = plc.strings.attributes.count_bytes(column, stream=kernels.stream, mr=kernels.memory)
             batch = transfer.to_arrow(self.session, make_frame([sizes], rows), [Field("bytes", pa.int32())])
             lengths: Any = batch.column(0)

@@ -43,10 +43,12 @@ class Integers:
         return self._apply(BinaryOperator.MUL, other)
 
     def __floordiv__(self, divisor: int) -> Integers:
-        return self.truncate_divide(divisor) - Integers.from_column(self._kernels, self._rest(divisor) < 0)
+        return self.truncate_divide(divisor) - Integers.from_column(
+            self._kernels, self._remainder(divisor) < 0
+        )
 
     def __mod__(self, divisor: int) -> Integers:
-        rest = self._rest(divisor)
+        rest = self._remainder(divisor)
         return rest + Integers.from_column(self._kernels, rest < 0) * divisor
 
     def truncate_divide(self, divisor: int) -> Integers:
@@ -81,11 +83,11 @@ class Integers:
         """Whether one is true."""
         return self._kernels.logical_or(a, b)
 
-    def outside(self, low: int, high: int) -> plc.Column:
+    def is_outside(self, low: int, high: int) -> plc.Column:
         """Whether values are below `low` or above `high`."""
         return self._kernels.logical_or(self < low, self > high)
 
-    def _rest(self, divisor: int) -> Integers:
+    def _remainder(self, divisor: int) -> Integers:
         """With the sign of the value."""
         return self._apply(BinaryOperator.MOD, divisor)
 

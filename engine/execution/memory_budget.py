@@ -102,7 +102,7 @@ class MemoryBudget:
                     source.left += count
 
     @contextmanager
-    def running(self, part: Announcement | None) -> Generator[None, None, None]:
+    def attribute_to(self, part: Announcement | None) -> Generator[None, None, None]:
         """Reservations that begin meanwhile are that part's; None: whose they would be anyway."""
         before = self._source
         self._source = before if part is None else part

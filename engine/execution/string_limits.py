@@ -15,7 +15,7 @@ from typing import Final
 from bamquery.errors import ExecutionError, MemoryLimitError
 
 _PIECE: Final = 64 << 20
-"""Bytes of one column of texts, of some rows, beyond which it is made of fewer rows at once."""
+"""Bytes of one column of strings, of some rows, beyond which it is made of fewer rows at once."""
 _LEAST_PIECE: Final = 4 << 20
 _LEAST: Final = 16 << 20
 """Bytes of one text that a thread may make under any limit."""
@@ -26,7 +26,7 @@ _MOST: Final = 1 << 32
 
 
 class LargeStringError(ExecutionError, MemoryLimitError):
-    """Texts that would take too much memory: of fewer rows, or of those that need them, they may not.
+    """Strings that would take too much memory: of fewer rows, or of those that need them, they may not.
 
     Of one row nothing helps but a higher `memory_limit`.
     """
@@ -88,7 +88,7 @@ def use_string_limits(bounds: StringLimits) -> Iterator[None]:
 
 
 def require_room(what: str, size: int, rows: int) -> None:
-    """Ask before `size` bytes of texts are made for `rows` rows.
+    """Ask before `size` bytes of strings are made for `rows` rows.
 
     Raises:
         LargeStringError: it is more than a piece, or for one row more than fits.

@@ -37,9 +37,9 @@ class Filter(Operator[Frame], Generic[Frame]):
         ):
             yield from kept
 
-    def push_dynamic_filter(self, value: Expression, late: DynamicFilter) -> bool:
+    def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
         """The child's columns are its own."""
-        return self.children[0].push_dynamic_filter(value, late)
+        return self.children[0].push_dynamic_filter(value, dynamic_filter)
 
     def prefer_order(self, key: SortKey) -> None:
         """In the child's order."""

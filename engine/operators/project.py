@@ -45,9 +45,9 @@ class Project(Operator[Frame], Generic[Frame]):
             with closing(computed) as answers:
                 yield from answers
 
-    def push_dynamic_filter(self, value: Expression, late: DynamicFilter) -> bool:
+    def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
         """What the value is made of below."""
-        return self.children[0].push_dynamic_filter(substitute(value, self._expressions), late)
+        return self.children[0].push_dynamic_filter(substitute(value, self._expressions), dynamic_filter)
 
     def top_n_bound(self, key: SortKey, count: int) -> DynamicCondition | None:
         """That of what the key is made of below."""

@@ -60,7 +60,7 @@ def _values_by_place(rows: WindowRows[V, C, A], partitions: Partitions[V], windo
     """Of functions that have no frame; None: it has one."""
     function = window.call.function
     if function in RANKINGS:
-        return rows.computed(RANKINGS[function](partitions), window.type)
+        return rows.to_values(RANKINGS[function](partitions), window.type)
     if function == "ntile":
         return ntile(rows, partitions, rows.evaluate(window.call.arguments)[0])
     if function in ("lag", "lead"):

@@ -60,16 +60,16 @@ def distinct_frames(frames: Sequence[Ranges[V]]) -> tuple[V, list[Ranges[V]]]:
 
 def renumber_frames(kept: Mask[V], frames: Sequence[Ranges[V]]) -> list[Ranges[V]]:
     """The frames as positions among the rows that are kept."""
-    return _renumbered(kept.totals(), frames)
+    return _renumber_ranges(kept.totals(), frames)
 
 
 def renumber_states(vectors: Vectors[V], kept: Mask[V], frames: Sequence[Ranges[V]]) -> list[Ranges[V]]:
     """The same of frames that are positions among states, of which the first and the last are kept."""
     edge = vectors.full(1, 1)
-    return _renumbered(vectors.concatenate([edge, kept.numbers(), edge]).totals(), frames)
+    return _renumber_ranges(vectors.concatenate([edge, kept.numbers(), edge]).totals(), frames)
 
 
-def _renumbered(before: V, frames: Sequence[Ranges[V]]) -> list[Ranges[V]]:
+def _renumber_ranges(before: V, frames: Sequence[Ranges[V]]) -> list[Ranges[V]]:
     return [Ranges(before.take(frame.start), before.take(frame.end)) for frame in frames]
 
 

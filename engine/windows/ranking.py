@@ -30,7 +30,7 @@ def ntile(rows: WindowRows[V, C, A], partitions: Partitions[V], counts: C) -> A:
     row = partitions.own - partitions.start
     in_larger = larger * (small + 1)
     tile = (row < in_larger).choose(row // (small + 1), larger + (row - in_larger) // small)
-    return rows.computed(tile + 1, pa.int64(), rows.valid(counts) if rows.has_nulls(counts) else None)
+    return rows.to_values(tile + 1, pa.int64(), rows.valid(counts) if rows.has_nulls(counts) else None)
 
 
 def neighbours(rows: WindowRows[V, C, A], partitions: Partitions[V], window: WindowCall) -> A:

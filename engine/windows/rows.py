@@ -65,7 +65,7 @@ class WindowRows(ABC, Generic[V, C, A]):
         """Numbers that order the values of both columns, of a type, equal for equal ones."""
 
     @abstractmethod
-    def computed(self, numbers: V, kind: pa.DataType, valid: Mask[V] | None = None) -> A:
+    def to_values(self, numbers: V, kind: pa.DataType, valid: Mask[V] | None = None) -> A:
         """Numbers as a call's values of a type; null where they are not valid."""
 
     @abstractmethod

@@ -36,7 +36,7 @@ def prepare(label: str) -> None:
 
 
 @contextmanager
-def synchronised(label: str, what: str) -> Iterator[None]:
+def synchronise(label: str, what: str) -> Iterator[None]:
     """Around work on the GPU: it is done when this ends.
 
     Raises:

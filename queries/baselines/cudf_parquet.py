@@ -7,7 +7,7 @@ from typing import Any
 
 import cudf
 
-from bamquery.queries.baselines.cudf_frames import long_trips, mean_of, prepare, synchronised
+from bamquery.queries.baselines.cudf_frames import long_trips, mean_of, prepare, synchronise
 from bamquery.queries.parquet_files import column_bytes, parquet_files
 from bamquery.queries.questions import Question
 from bamquery.queries.systems import Answer
@@ -28,17 +28,17 @@ class System:
 
     def ask(self, question: Question) -> Answer:
         """Read the question's columns, filter, average."""
-        with synchronised(self.name, f"{question.name.upper()}'s columns"):
+        with synchronise(self.name, f"{question.name.upper()}'s columns"):
             value = mean_of(self._long_trips(question.columns), question)
         return Answer(value)
 
-    def moved(self, question: Question) -> int:
+    def bytes_moved(self, question: Question) -> int:
         """Bytes that the columns take in the files: all of them are read."""
         return column_bytes(parquet_files(self.files[0]), question.columns)
 
     def count(self) -> int:
         """Long trips."""
-        with synchronised(self.name, "its distances"):
+        with synchronise(self.name, "its distances"):
             return len(self._long_trips(("trip_distance",)))
 
     def close(self) -> None:

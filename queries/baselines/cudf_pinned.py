@@ -20,7 +20,7 @@ import rmm
 from numpy.typing import NDArray
 
 from bamquery.errors import MemoryLimitError
-from bamquery.queries.baselines.cudf_frames import long_trips, mean_of, prepare, synchronised
+from bamquery.queries.baselines.cudf_frames import long_trips, mean_of, prepare, synchronise
 from bamquery.queries.parquet_files import parquet_files
 from bamquery.queries.questions import Question
 from bamquery.queries.systems import Answer
@@ -73,26 +73,26 @@ class System:
 
     def ask(self, question: Question) -> Answer:
         """Copy the question's columns, filter, average."""
-        columns = self._pinned(question.columns)
-        with synchronised(self.name, f"{question.name.upper()}'s columns"):
+        columns = self._pinned_columns(question.columns)
+        with synchronise(self.name, f"{question.name.upper()}'s columns"):
             value = mean_of(long_trips(_frame(columns)), question)
         return Answer(value)
 
-    def moved(self, question: Question) -> int:
+    def bytes_moved(self, question: Question) -> int:
         """Bytes that are copied to the GPU: whole columns and their null bitmaps."""
-        return sum(column.nbytes for column in self._pinned(question.columns).values())
+        return sum(column.nbytes for column in self._pinned_columns(question.columns).values())
 
     def count(self) -> int:
         """Long trips."""
-        with synchronised(self.name, "its distances"):
-            return len(long_trips(_frame(self._pinned(("trip_distance",)))))
+        with synchronise(self.name, "its distances"):
+            return len(long_trips(_frame(self._pinned_columns(("trip_distance",)))))
 
     def close(self) -> None:
         """Unpin and free."""
         self._columns = {}
         cupy.get_default_pinned_memory_pool().free_all_blocks()
 
-    def _pinned(self, names: tuple[str, ...]) -> dict[str, PinnedColumn]:
+    def _pinned_columns(self, names: tuple[str, ...]) -> dict[str, PinnedColumn]:
         files = parquet_files(self.files[0])
         for name in names:
             if name not in self._columns:

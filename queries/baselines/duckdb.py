@@ -33,7 +33,7 @@ class System:
         """Run the same SQL."""
         return Answer(self._connection.execute(question.sql("trips")).fetchone()[0])
 
-    def moved(self, _question: Question) -> None:
+    def bytes_moved(self, _question: Question) -> None:
         """Unknown: pages that cannot match may be skipped."""
 
     def count(self) -> int:

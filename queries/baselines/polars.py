@@ -33,7 +33,7 @@ class System:
         amount = reduce(lambda left, right: left - right, others, first)
         return Answer(self._long().select((amount / polars.col("trip_distance")).mean()).collect().item())
 
-    def moved(self, _question: Question) -> None:
+    def bytes_moved(self, _question: Question) -> None:
         """Unknown: pages that cannot match may be skipped."""
 
     def count(self) -> int:

@@ -39,7 +39,7 @@ class System:
         )
         return Answer(compute.mean(quotients["quotient"]).as_py())
 
-    def moved(self, question: Question) -> int:
+    def bytes_moved(self, question: Question) -> int:
         """Bytes of the columns in row groups that may hold long trips."""
         files = parquet_files(self.files[0])
         return column_bytes(files, question.columns, ("trip_distance", LONG_MILES))

@@ -186,7 +186,7 @@ class Chunk:
     def congestion(self) -> Cents:
         """Congestion surcharge; from February 2019."""
         charged = bits(self._charge_words, 40, 12) < int(0.89 * 4096)
-        return np.where(charged & self.model.since(CONGESTION)[self.month], 250, 0)
+        return np.where(charged & self.model.is_since(CONGESTION)[self.month], 250, 0)
 
     @cached_property
     def extra(self) -> Cents:
@@ -209,7 +209,7 @@ class Chunk:
 
     def _add_airport_surcharge(self, extra: Cents) -> None:
         """Five dollars from LaGuardia since the fare rise of 2022."""
-        since = self.model.since(FARE_RISE_2022)
+        since = self.model.is_since(FARE_RISE_2022)
         if since.any():
             likely = (self.distance_class == LAGUARDIA) & since[self.month]
             extra[likely & (bits(self._charge_words, 4, 1) == 1)] += 500
@@ -218,13 +218,13 @@ class Chunk:
     def mta_tax(self) -> Cents:
         """Half a dollar, but not on all trips that leave the city."""
         tax = np.full(len(self._rows), 50)
-        tax[~self.model.since(MTA_TAX)[self.month]] = 0
+        tax[~self.model.is_since(MTA_TAX)[self.month]] = 0
         luck = bits(self._charge_words, 40, 12)
         rows = self.unusual
         code = self.rate_code[rows]
         leaving = (code == NEGOTIATED) | (code == NEWARK)
         tax[rows[leaving & (luck[rows] < int(0.75 * 4096))]] = 0
-        first_year = self.model.since(MTA_TAX) & ~self.model.since((2011, 1))
+        first_year = self.model.is_since(MTA_TAX) & ~self.model.is_since((2011, 1))
         if first_year.any():
             dirty = first_year[self.month]
             tax[dirty & (luck < int(0.01 * 4096))] = 0
@@ -265,7 +265,7 @@ class Chunk:
     def airport(self) -> Cents:
         """Airport fee; from 2021, for pick-ups at two airports."""
         airports = (self.distance_class >= LAGUARDIA) & (bits(self._charge_words, 8, 4) < 9)
-        return np.where(airports & self.model.since(AIRPORT)[self.month], 125, 0)
+        return np.where(airports & self.model.is_since(AIRPORT)[self.month], 125, 0)
 
     @cached_property
     def total(self) -> Cents:

@@ -35,7 +35,7 @@ _NOWHERE: Final = 68  # of 4,096 positions are (0, 0)
 
 def _months(chunk: Chunk, before: Month) -> Flags:
     """Rows of files older than a month."""
-    older: Flags = ~chunk.model.since(before)[chunk.month]
+    older: Flags = ~chunk.model.is_since(before)[chunk.month]
     return older
 
 
@@ -107,7 +107,7 @@ def _coordinate(end: str, middle: float) -> Callable[[Chunk], Column]:
         offset = (bits(words, axis, 10) + bits(words, axis + 10, 10)) / 1023.0 - 1.0
         degrees = np.rint((middle + _SPREAD * offset) * 1e6) / 1e6
         degrees[bits(words, 40, 12) < _NOWHERE] = 0.0
-        return degrees, chunk.model.since(ZONES)[chunk.month]
+        return degrees, chunk.model.is_since(ZONES)[chunk.month]
 
     return coordinate
 
@@ -131,7 +131,7 @@ def _tip(chunk: Chunk) -> Column:
 def _congestion(chunk: Chunk) -> Column:
     # The column appears in January 2019, a month before the surcharge, mostly empty.
     empty = _months(chunk, (2019, 1))
-    first = chunk.model.since((2019, 1)) & ~chunk.model.since((2019, 2))
+    first = chunk.model.is_since((2019, 1)) & ~chunk.model.is_since((2019, 2))
     empty |= first[chunk.month] & (bits(chunk.random("rider"), 24, 12) < int(0.63 * 4096))
     return _dollars(chunk.negate_refunds(chunk.congestion)), empty
 

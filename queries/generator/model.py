@@ -95,7 +95,7 @@ class Model:
         self.extra_table = np.stack([np.zeros_like(charges.night), charges.night, charges.rush])
         self._since: dict[Month, Flags] = {}
 
-    def since(self, first: Month) -> Flags:
+    def is_since(self, first: Month) -> Flags:
         """For each month's file whether it is of this month or later."""
         if first not in self._since:
             self._since[first] = np.array([month >= first for month in self.layout.months])

@@ -43,7 +43,7 @@ def batches_from_processes(recipe: Recipe, processes: int) -> Generator[pa.Recor
         for turn in range(max((len(share.starts()) for share in shares), default=0)):
             for worker, share in zip(workers, shares, strict=False):
                 if turn < len(share.starts()):
-                    yield worker.next()
+                    yield worker.next_batch()
 
 
 class _Worker:
@@ -74,7 +74,7 @@ class _Worker:
         self._thread.start()
         return self
 
-    def next(self) -> pa.RecordBatch:
+    def next_batch(self) -> pa.RecordBatch:
         """The next batch of the share; there is one."""
         found = self._ready.get()
         if isinstance(found, Exception):

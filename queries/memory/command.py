@@ -52,7 +52,9 @@ def main(argv: Sequence[str]) -> int:
         if (not options.rooms or case.room in options.rooms)
         and (not options.cases or case.name in options.cases)
     ]
-    known = _known(options.json, {"rows": rows, **settings}) if options.resume and options.json else {}
+    known = (
+        _earlier_results(options.json, {"rows": rows, **settings}) if options.resume and options.json else {}
+    )
     found = {case.name: known[case.name] for case in cases if case.name in known}
     cases = [case for case in cases if case.name not in found]
     with tempfile.TemporaryDirectory(prefix="bamquery-memory-", dir=options.folder) as name:
@@ -62,7 +64,9 @@ def main(argv: Sequence[str]) -> int:
             arguments = ["bench", "memory", *argv]
             one = measure(case, folder / "db", folder, arguments, limit=limit, most_seconds=options.seconds)
             found[case.name] = _entry(one, limit)
-            sys.stderr.write(f"{one.over(limit):6.2f}  {one.seconds:6.1f} s  {case.name}: {one.outcome}\n")
+            sys.stderr.write(
+                f"{one.times_limit(limit):6.2f}  {one.seconds:6.1f} s  {case.name}: {one.outcome}\n"
+            )
             if options.json:  # after each, as all of them take hours
                 report = {
                     "machine": describe_machine(options.folder or Path(tempfile.gettempdir())),
@@ -78,7 +82,7 @@ def main(argv: Sequence[str]) -> int:
     return int(any(one["over"] > _BOUND for one in found.values()))
 
 
-def _known(path: Path, asked: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _earlier_results(path: Path, asked: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Results by case of an earlier run that was cut off, if there was one; it asked for the same."""
     if not path.exists():
         return {}
@@ -108,7 +112,7 @@ def _entry(one: Measured, limit: int) -> dict[str, Any]:
         "text": one.case.text,
         "seconds": round(one.seconds, 2),
         "growth": one.growth,
-        "over": round(one.over(limit), 3),
+        "over": round(one.times_limit(limit), 3),
         "outcome": one.outcome,
     }
 

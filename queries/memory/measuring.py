@@ -40,7 +40,7 @@ class Measured:
     seconds: float
     outcome: str
 
-    def over(self, limit: int) -> float:
+    def times_limit(self, limit: int) -> float:
         """The growth as a multiple of the limit."""
         return self.growth / limit
 

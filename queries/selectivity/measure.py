@@ -75,7 +75,7 @@ class Point:
     timings: tuple[Timing, ...]
 
     @property
-    def chosen(self) -> str:
+    def chosen_strategy(self) -> str:
         """What `auto` did; empty if it was not asked."""
         return next((timing.ran for timing in self.timings if timing.strategy == "auto"), "")
 

@@ -30,14 +30,16 @@ def _table(result: Result, curve: Curve) -> Table:
     for point in curve.points:
         cells = [Text(duration(timing.median), style=_style(point, timing)) for timing in point.timings]
         share = point.matching / curve.rows if curve.rows else 0.0
-        table.add_row(f"{share:.4%}", f"{point.threshold:g}", f"{point.matching:,}", *cells, point.chosen)
+        table.add_row(
+            f"{share:.4%}", f"{point.threshold:g}", f"{point.matching:,}", *cells, point.chosen_strategy
+        )
     return table
 
 
 def _style(point: Point, timing: Timing) -> str:
     if not timing.right:
         return "bold red"
-    return "green" if timing.strategy == point.chosen else ""
+    return "green" if timing.strategy == point.chosen_strategy else ""
 
 
 def complaints(result: Result) -> list[str]:
@@ -79,7 +81,7 @@ def _json_of_point(point: Point) -> dict[str, Any]:
         "share_wanted": point.wanted,
         "miles": point.threshold,
         "matching_rows": point.matching,
-        "chosen": point.chosen,
+        "chosen": point.chosen_strategy,
         "strategies": [
             {
                 "strategy": timing.strategy,

@@ -206,7 +206,7 @@ class Database(Closeable):
         if pin is None or manifest is None or manifest.view is None:
             if pin is not None:
                 pin.close()
-            raise self._missing(name, folder, "view")
+            raise self._missing_error(name, folder, "view")
         transaction = Transaction(self._filesystem, folder, pin)
         try:
             transaction.publish(manifest.table, "drop", None, ())
@@ -227,7 +227,7 @@ class Database(Closeable):
         folder = self._folder(name)
         manifest = folder.read_latest()
         if manifest is None or not manifest.is_table:
-            raise self._missing(name, folder, "table")
+            raise self._missing_error(name, folder, "table")
         return Table(manifest.table, folder, self._filesystem, self._cache(folder))
 
     def _cache(self, folder: TableFolder) -> FragmentCache:
@@ -296,7 +296,7 @@ class Database(Closeable):
         source, target = self._folder(name), self._folder(new)
         manifest = source.read_latest()
         if manifest is None or manifest.dropped:
-            raise self._missing(name, source, _KIND_TABLE)
+            raise self._missing_error(name, source, _KIND_TABLE)
         if source.path == target.path:
             if manifest.table != new:
                 respell_table(self._filesystem, source, new)
@@ -391,7 +391,7 @@ class Database(Closeable):
         self._require_there()
         return begin_creation(self._filesystem, self.path, folder, replaced)
 
-    def _missing(self, name: str, folder: TableFolder, kind: str) -> CatalogError:
+    def _missing_error(self, name: str, folder: TableFolder, kind: str) -> CatalogError:
         """Why there is no table, or no view, of this name."""
         manifest = folder.read_latest()
         if manifest is not None and not manifest.dropped:

@@ -160,7 +160,7 @@ class PosixFileSystem:
     def create(self, path: Path) -> WritableFile:
         """See `FileSystem.create`."""
         try:
-            with self._held(path.parent) as folder:
+            with self._hold_folder(path.parent) as folder:
                 # No O_TRUNC and O_EXCL always: nothing here can ever overwrite a file.
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
                 return PosixFile(os.open(path.name, flags, 0o666, dir_fd=folder), path)
@@ -172,7 +172,7 @@ class PosixFileSystem:
     def publish(self, source: Path, target: Path) -> None:
         """See `FileSystem.publish`: a hard link, or a rename that refuses to replace."""
         try:
-            with self._held(source.parent) as before, self._held(target.parent) as after:
+            with self._hold_folder(source.parent) as before, self._hold_folder(target.parent) as after:
                 self._publish((before, source.name), (after, target.name), target)
         except FileExistsError:
             raise
@@ -182,7 +182,7 @@ class PosixFileSystem:
     def link(self, source: Path, target: Path) -> None:
         """See `FileSystem.link`."""
         try:
-            with self._held(source.parent) as before, self._held(target.parent) as after:
+            with self._hold_folder(source.parent) as before, self._hold_folder(target.parent) as after:
                 one, other = (before, source.name), (after, target.name)
                 try:
                     _link(one, other)
@@ -195,7 +195,7 @@ class PosixFileSystem:
     def remove(self, path: Path) -> None:
         """See `FileSystem.remove`."""
         try:
-            with self._held(path.parent) as folder:
+            with self._hold_folder(path.parent) as folder:
                 os.unlink(path.name, dir_fd=folder)
         except FileNotFoundError:
             return
@@ -205,7 +205,7 @@ class PosixFileSystem:
     def make_directory(self, path: Path) -> None:
         """See `FileSystem.make_directory`."""
         try:
-            with self._held(path.parent) as folder:
+            with self._hold_folder(path.parent) as folder:
                 os.mkdir(path.name, dir_fd=folder)
         except FileExistsError as error:
             if not path.is_dir():
@@ -216,7 +216,7 @@ class PosixFileSystem:
     def remove_directory(self, path: Path) -> None:
         """See `FileSystem.remove_directory`."""
         try:
-            with self._held(path.parent) as folder:
+            with self._hold_folder(path.parent) as folder:
                 os.rmdir(path.name, dir_fd=folder)
         except FileNotFoundError:
             return
@@ -226,7 +226,7 @@ class PosixFileSystem:
     def sync_directory(self, path: Path) -> None:
         """See `FileSystem.sync_directory`."""
         try:
-            with self._held(path) as folder:
+            with self._hold_folder(path) as folder:
                 descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
         except OSError as error:
             raise storage_error(error, path, "open the folder") from error
@@ -239,7 +239,7 @@ class PosixFileSystem:
             os.close(descriptor)
 
     @contextmanager
-    def _held(self, folder: Path) -> Iterator[int]:
+    def _hold_folder(self, folder: Path) -> Iterator[int]:
         """A folder to name things in.
 
         Raises:

@@ -213,7 +213,7 @@ def test_nothing_is_probed_where_nothing_is_held(device: Device[Any], kind: Join
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "single"])
-def test_many_rows_are_held_in_parts(
+def test_many_build_rows_are_split(
     oracle: duckdb.DuckDBPyConnection, device: Device[Any], monkeypatch: pytest.MonkeyPatch, kind: JoinKind
 ) -> None:
     monkeypatch.setattr(in_memory, "_MANY_ROWS", 30 // device.task_size)
@@ -227,7 +227,7 @@ def test_many_rows_are_held_in_parts(
     assert _rows(ours) == _rows(ask(oracle, sql, l=left, r=right))
 
 
-def _run_in_parts(operator: Join[Any], device: Device[Any], folder: Path, limit: str) -> pa.Table:
+def _run_split(operator: Join[Any], device: Device[Any], folder: Path, limit: str) -> pa.Table:
     settings = Settings().with_values({"threads": 2, "memory_limit": limit})
     with ExecutionContext(device, settings, spill_folder=folder) as context:
         batches = [device.to_arrow(frame, operator.fields) for frame in operator.frames(context)]
@@ -238,7 +238,9 @@ def _run_in_parts(operator: Join[Any], device: Device[Any], folder: Path, limit:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_does_not_fit_is_joined_in_parts(device: Device[Any], tmp_path: Path, kind: JoinKind) -> None:
+def test_what_does_not_fit_is_joined_by_hash_partitions(
+    device: Device[Any], tmp_path: Path, kind: JoinKind
+) -> None:
     """Twice over: parts that do not fit either are split again."""
     words = [f"word {i}" for i in range(1500)]
     tables = []
@@ -253,7 +255,7 @@ def test_what_does_not_fit_is_joined_in_parts(device: Device[Any], tmp_path: Pat
         expected = run(_joined(left, right, kind, condition, [1000]), device)
         for limit in ("100kB", "7kB") if kind == "full" else ("100kB",):
             parted = _joined(left, right, kind, condition, [1000])
-            assert _rows(_run_in_parts(parted, device, tmp_path, limit)) == _rows(expected)
+            assert _rows(_run_split(parted, device, tmp_path, limit)) == _rows(expected)
             assert parted.profile.details["parts"] >= (32 if limit == "100kB" else 64)
 
 
@@ -264,7 +266,7 @@ def test_rows_of_one_key_are_joined_by_blocks(device: Device[Any], tmp_path: Pat
         JoinCondition(residual=_residual(table)),
     ):
         expected = run(_joined(table, table, "full", condition, [300]), device)
-        ours = _run_in_parts(_joined(table, table, "full", condition, [300]), device, tmp_path, "50kB")
+        ours = _run_split(_joined(table, table, "full", condition, [300]), device, tmp_path, "50kB")
         assert _rows(ours) == _rows(expected)
 
 

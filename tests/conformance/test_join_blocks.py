@@ -1,4 +1,4 @@
-"""Joins of blocks of held rows with a file of others: what is noted over all blocks, against DuckDB."""
+"""Joins of blocks of build rows with a file of others: what is noted over all blocks, against DuckDB."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_a_single_row_with_partners(device: Device[Any], tmp_path: Path, gap: in
 
 @pytest.mark.parametrize("left", [NONE, LEFT], ids=["no rows", "rows"])
 def test_a_single_row_without_condition(device: Device[Any], tmp_path: Path, left: pa.Table) -> None:
-    """Fails for two held rows, whatever asks for them, as it does in memory."""
+    """Fails for two build rows, whatever asks for them, as it does in memory."""
     for limit in ("10 MB", LIMIT):
         with pytest.raises(ExecutionError, match="gave several rows"):
             run_spilling(_join(left, RIGHT, "single", JoinCondition()), device, tmp_path, limit)

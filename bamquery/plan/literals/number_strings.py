@@ -82,7 +82,7 @@ def unsigned_number(text: str) -> Decimal | None:
 
 
 def number_reader(kind: pa.DataType) -> Callable[[str], Decimal | None]:
-    """What reads texts for an integer or decimal type."""
+    """What reads strings for an integer or decimal type."""
     if pa.types.is_unsigned_integer(kind):
         return unsigned_number
     return integral_number if is_integral(kind) else exact_number

@@ -1,4 +1,4 @@
-"""Time zones by name, as texts of a TIMESTAMP WITH TIME ZONE give them: `Asia/Tokyo`, `EST`, `GMT+5:30`."""
+"""Time zones by name, as strings of a TIMESTAMP WITH TIME ZONE give them: `Asia/Tokyo`, `EST`, `GMT+5:30`."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def gather_conditions(plan: Plan) -> Plan:
     So each goes down with those of all queries around it at once, not by itself through everything below.
     Only columns that are the same below are looked at: nothing is rewritten.
     """
-    return _Gathering(plan).gathered(plan)
+    return _Gathering(plan).gather(plan)
 
 
 @dataclass
@@ -60,7 +60,7 @@ class _Gathering:
         self._shared = {number for number, count in readers.items() if count > 1}
         self._made: dict[int, Plan] = {}
 
-    def gathered(self, plan: Plan) -> Plan:
+    def gather(self, plan: Plan) -> Plan:
         found = self._made.get(id(plan))
         if found is None:
             check_cancelled()
@@ -69,18 +69,18 @@ class _Gathering:
 
     def _rebuilt(self, plan: Plan) -> Plan:
         if not isinstance(plan, Filter):
-            return with_children(plan, [self.gathered(child) for child in children(plan)])
+            return with_children(plan, [self.gather(child) for child in children(plan)])
         chain, tail = self._chain(plan)
         filters = [place for place, node in enumerate(chain) if isinstance(node, Filter)]
         nodes: list[Plan] = []
         carried = _Carried([], set())
         for place, following in pairwise(filters):
             between = chain[place + 1 : following]
-            kept = carried.add(_parts(chain[place]), [_passed(node) or {} for node in between])
+            kept = carried.add(_parts(chain[place]), [_passing_columns(node) or {} for node in between])
             nodes += [*([Filter(tail, conjunction(kept))] if kept else []), *between]
         last = [*_parts(chain[filters[-1]]), *reversed(carried.parts)]
         nodes += [Filter(tail, conjunction(last)), *chain[filters[-1] + 1 :]]
-        child = self.gathered(tail)
+        child = self.gather(tail)
         for node in reversed(nodes):
             child = with_children(node, [child])
         return child
@@ -89,7 +89,9 @@ class _Gathering:
         """A filter, the nodes that conditions may pass below it and further filters; and what is below."""
         chain = [plan]
         (below,) = children(plan)
-        while id(below) not in self._shared and (isinstance(below, Filter) or _passed(below) is not None):
+        while id(below) not in self._shared and (
+            isinstance(below, Filter) or _passing_columns(below) is not None
+        ):
             chain.append(below)
             (below,) = children(below)
         return chain, below
@@ -113,7 +115,7 @@ def _all_pass(columns: Set[ColumnRef], passed: Sequence[_Columns]) -> bool:
     )
 
 
-def _passed(node: Plan) -> _Columns | None:
+def _passing_columns(node: Plan) -> _Columns | None:
     """The columns by which rows come or go as one, groups or partitions as wholes; None for other nodes."""
     match node:
         case Project(expressions=expressions):

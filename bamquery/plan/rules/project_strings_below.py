@@ -1,7 +1,7 @@
 """Keys and arguments that may be far larger than what they are made of are made by a projection below.
 
 Joins and windows hold many rows at once: they know what columns take, and spill them, but not what a
-function makes of them. A projection makes its texts by few rows where they are large.
+function makes of them. A projection makes its strings by few rows where they are large.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _LEFT: Final = 1 << 30
 
 
 def project_strings_below(plan: Plan) -> Plan:
-    """Put such texts of windows, and those that a join finds pairs by, into projections below.
+    """Put such strings of windows, and those that a join finds pairs by, into projections below.
 
-    What else a join's condition compares is asked of pairs, of fewer ones where their texts are large.
+    What else a join's condition compares is asked of pairs, of fewer ones where their strings are large.
     """
     return transform_plan(plan, _project_below)
 
@@ -57,7 +57,7 @@ def _project_below(plan: Plan) -> Plan:
 
 
 class _ProjectedStrings:
-    """A child's columns and the texts that are made of them."""
+    """A child's columns and the strings that are made of them."""
 
     def __init__(self, child: Plan) -> None:
         self._child = child
@@ -104,27 +104,27 @@ def _builds_string(part: Expression) -> bool:
 
 
 def _window(plan: Window) -> Plan:
-    texts = _ProjectedStrings(plan.child)
+    strings = _ProjectedStrings(plan.child)
     moved = replace(
         plan,
-        partition=tuple(map(texts.column, plan.partition)),
-        order=tuple(map_key(key, texts.column) for key in plan.order),
-        calls=tuple(replace(call, call=_call(call, texts)) for call in plan.calls),
+        partition=tuple(map(strings.column, plan.partition)),
+        order=tuple(map_key(key, strings.column) for key in plan.order),
+        calls=tuple(replace(call, call=_call(call, strings)) for call in plan.calls),
     )
-    if not texts.column_count:
+    if not strings.column_count:
         return plan
-    return _drop_columns(replace(moved, child=texts.plan()), texts.width, texts.column_count)
+    return _drop_columns(replace(moved, child=strings.plan()), strings.width, strings.column_count)
 
 
-def _call(call: WindowCall, texts: _ProjectedStrings) -> AggregateCall:
+def _call(call: WindowCall, strings: _ProjectedStrings) -> AggregateCall:
     """The call over columns; what it computes for some rows only is null for the others."""
     given = call.call
 
     def column(expression: Expression) -> Expression:
         if given.filter is None or not _may_be_long(expression):
-            return texts.column(expression)
+            return strings.column(expression)
         nothing = Literal(scalar(None, expression.type))
-        return texts.column(Call("case", (given.filter, expression, nothing), expression.type))
+        return strings.column(Call("case", (given.filter, expression, nothing), expression.type))
 
     order = tuple(map_key(key, column) for key in given.order)
     arguments = [column(argument) for argument in given.arguments]
@@ -152,7 +152,7 @@ def _join(plan: Join, parts: Sequence[Expression]) -> Plan:
 def _compare_projected(
     part: Expression, left: _ProjectedStrings, right: _ProjectedStrings, finding: frozenset[str]
 ) -> Expression:
-    """The condition, with its texts of one side as columns where it compares one side with the other."""
+    """The condition, with its strings of one side as columns where it compares one side with the other."""
     if not isinstance(part, Call) or part.function not in finding:
         return part
     read = [referenced_columns(side) for side in part.arguments]

@@ -138,7 +138,7 @@ class _PredicatePushdown:
         return None
 
     def _push_condition(self, plan: Join, condition: Expression) -> Plan:
-        """The parts of a join's own condition that are about one side whose lone rows are not wanted."""
+        """The parts of a join's own condition that are about one side whose unmatched rows are not wanted."""
         width = len(plan.left.fields)
         left, right = plan.left, plan.right
         kept: list[Expression] = []

@@ -139,7 +139,7 @@ class DependentJoin:
         grouped = self.group_by_domain(plan)
         columns = columns_of(grouped)
         if plan.keys:
-            return _chosen(grouped, [*columns[self._count :], *columns[: self._count]])
+            return _keep_columns(grouped, [*columns[self._count :], *columns[: self._count]])
         # Without keys there is a row for each row of the domain, also where no row came in.
         domain = columns_of(self._domain)
         moved = [replace(column, index=column.index + self._count) for column in columns]
@@ -297,7 +297,7 @@ def _first_value(column: ColumnRef) -> AggregateCall:
     return AggregateCall("first", (argument,), kind)
 
 
-def _chosen(plan: Plan, columns: Sequence[ColumnRef]) -> Plan:
+def _keep_columns(plan: Plan, columns: Sequence[ColumnRef]) -> Plan:
     return Project(plan, tuple(columns), _names(columns))
 
 

@@ -95,7 +95,7 @@ def _unnest_node(plan: Plan) -> Plan:
 
 
 def _attach_to_own_side(plan: Join, condition: Expression) -> Plan:
-    """A join that keeps lone rows, with the queries of its condition joined to the side they are about."""
+    """A join that keeps unmatched rows, the queries of its condition joined to the side they are about."""
     width = len(plan.left.fields)
     left, right = _SubqueryJoiner(plan.left), _SubqueryJoiner(plan.right)
     values: dict[SubqueryCall, tuple[bool, Expression]] = {}

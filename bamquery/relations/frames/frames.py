@@ -56,7 +56,7 @@ class RelationFrames(RelationBase):
         """All rows as a frame of pandas; the types follow from the columns' types, never from the values.
 
         Integers and booleans are pandas' nullable ones (`Int64`, `boolean`), dates `datetime64[us]`,
-        intervals `timedelta64[us]` whose months have 30 days, dictionaries of texts categories. BLOB and
+        intervals `timedelta64[us]` whose months have 30 days, dictionaries of strings categories. BLOB and
         TIME are objects (24:00:00 is text). A name that comes again gets `_1`, `_2`, ….
 
         Args:
@@ -98,7 +98,7 @@ class RelationFrames(RelationBase):
         """Columns by name as NumPy's arrays, masked arrays where they hold nulls.
 
         Their dtypes follow from the columns' types: numbers are as they are, dates and times
-        `datetime64`, intervals `timedelta64[us]`, texts, BLOB and TIME objects. The arrays are the
+        `datetime64`, intervals `timedelta64[us]`, strings, BLOB and TIME objects. The arrays are the
         caller's own. A name that comes again gets `_1`, `_2`, ….
 
         Args:

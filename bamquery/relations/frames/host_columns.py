@@ -27,7 +27,7 @@ def host_column(name: str, column: Any, hugeint: HugeInts, decimals: Decimals) -
     """A chunked array of a type that numbers and times have elsewhere, too; most are as they were.
 
     DATE becomes a timestamp of microseconds, INTERVAL a duration (a month has 30 days), DECIMAL and HUGEINT
-    as chosen, a dictionary of anything but texts its values.
+    as chosen, a dictionary of anything but strings its values.
 
     Raises:
         ExecutionError: a value is beyond what the new type holds; names the column and the way out.

@@ -49,7 +49,7 @@ def pandas_frame(table: pa.Table, hugeint: HugeInts, decimals: Decimals) -> pand
         frame.isetitem(place, pandas.Series(values, dtype=object))
     for place, column in enumerate(columns):
         if pa.types.is_dictionary(column.type) and not len(frame.iloc[:, place].cat.categories):
-            none = pandas.Index(["text"])[:0]  # of the type that texts have, not of objects
+            none = pandas.Index(["text"])[:0]  # of the type that strings have, not of objects
             frame.isetitem(place, frame.iloc[:, place].cat.set_categories(none))
     return frame
 

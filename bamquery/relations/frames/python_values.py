@@ -79,13 +79,13 @@ def _far_dates(column: pa.Array[Any]) -> list[Any]:
     from bamquery.engine.cpu.casts.to_string import from_date, from_timestamp
 
     write = from_date if pa.types.is_date(column.type) else from_timestamp
-    texts = write(column, pa.large_string()).values
+    strings = write(column, pa.large_string()).values
 
     def value(place: int) -> Any:
         try:
             return column[place].as_py()
         except (OverflowError, ValueError):
-            return texts[place].as_py()
+            return strings[place].as_py()
 
     return [value(place) for place in range(len(column))]
 

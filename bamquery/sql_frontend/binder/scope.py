@@ -154,7 +154,7 @@ class Scope:
             column == known and fold_case(name) == fold_case(second) for known, second in self.synonyms
         )
 
-    def named(self, name: str, table: str = "") -> ColumnRef | None:
+    def find_column(self, name: str, table: str = "") -> ColumnRef | None:
         """The column of that name, readable or not; None too where there is no such table.
 
         Raises:

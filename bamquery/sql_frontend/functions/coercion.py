@@ -123,7 +123,7 @@ def common_type(expressions: Sequence[Expression], *, compared: bool = False) ->
             elif is_integer_literal(expression):
                 kind = _type_beside(expression, kind, pair)
             else:
-                kind = _mixed(kind, expression.type, pair)
+                kind = _common_type(kind, expression.type, pair)
             loose = None
     if kind is None:
         return pa.large_string() if text else pa.null()
@@ -132,10 +132,10 @@ def common_type(expressions: Sequence[Expression], *, compared: bool = False) ->
 
 def _type_beside(literal: Expression, kind: pa.DataType, pair: _Pair) -> pa.DataType:
     """The type of an integer literal beside values of `kind`."""
-    return kind if _literal_fits(literal, kind) else _mixed(kind, literal.type, pair)
+    return kind if _literal_fits(literal, kind) else _common_type(kind, literal.type, pair)
 
 
-def _mixed(left: pa.DataType, right: pa.DataType, pair: _Pair) -> pa.DataType:
+def _common_type(left: pa.DataType, right: pa.DataType, pair: _Pair) -> pa.DataType:
     kind = pair(left, right)
     if kind is None:
         raise ValueError(f"{type_name(left)} and {type_name(right)} do not mix: cast one of them")

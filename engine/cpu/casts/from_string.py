@@ -1,4 +1,4 @@
-"""Casts from strings: Arrow's parsers for texts that they read as DuckDB does, one parse of each other."""
+"""Casts from strings: Arrow's parsers for strings that they read as DuckDB does, one parse of each other."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
 def _parse_column(column: Column, plain: str, parse: Callable[[str], Any], kind: Kind) -> Outcome:
-    """Arrow's parser for texts that match `plain`, one call of `parse` for each other distinct one."""
+    """Arrow's parser for strings that match `plain`, one call of `parse` for each other distinct one."""
     matched = boolean_values(
         compute("match_substring_regex", column, options=pc.MatchSubstringOptions(plain))
     )
@@ -66,7 +66,7 @@ def _parse_column(column: Column, plain: str, parse: Callable[[str], Any], kind:
 
 
 def _holds(column: Column, *characters: str) -> bool:
-    """Whether one of these ASCII characters is in any of the texts."""
+    """Whether one of these ASCII characters is in any of the strings."""
     buffers: Any = column.buffers()
     if buffers[2] is None or not len(column):
         return False
@@ -79,8 +79,8 @@ def _parse_distinct(column: Column, parse: Callable[[str], Any], kind: Kind) -> 
     """One call of `parse` for each distinct text; None is a failure, as is a value that `kind` has not."""
     encoded = compute("dictionary_encode", column)
     assert isinstance(encoded, pa.DictionaryArray)
-    texts: list[Any] = encoded.dictionary.to_pylist()
-    values = [parse(text) for text in texts]
+    strings: list[Any] = encoded.dictionary.to_pylist()
+    values = [parse(text) for text in strings]
     bad: Column = pa.array([value is None for value in values], pa.bool_())
     found = take(pa.array(values, _storage_type(kind)).view(kind), encoded.indices)
     failed = boolean_values(take(bad, encoded.indices))

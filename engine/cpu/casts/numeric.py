@@ -115,7 +115,7 @@ def float_to_integer(column: Column, kind: Kind) -> Outcome:
     return Outcome(null_where_failed(failed, from_values(stored, kind, valid_rows(column))), failed)
 
 
-def _outside(wide: Column, low: int, high: int) -> Column | None:
+def _outside_bounds(wide: Column, low: int, high: int) -> Column | None:
     """Where a decimal256 column is below `low` or above `high`."""
     bounds = [constant(Decimal(bound), pa.decimal256(41, 0)) for bound in (low, high)]
     below, above = compute("less", wide, bounds[0]), compute("greater", wide, bounds[1])
@@ -138,7 +138,7 @@ def decimal_to_integer(column: Column, kind: Kind) -> Outcome:
     try:
         return Outcome(convert(whole, kind))
     except pa.ArrowInvalid:
-        failed = _outside(whole, *integer_range(kind))
+        failed = _outside_bounds(whole, *integer_range(kind))
         return Outcome(convert(null_where_failed(failed, whole), kind), failed)
 
 

@@ -38,8 +38,8 @@ def _per_value(column: Column, write: Callable[[Any], str], kind: Kind) -> Colum
     """One call of `write` for each distinct value."""
     encoded = compute("dictionary_encode", column)
     assert isinstance(encoded, pa.DictionaryArray)
-    texts: Column = pa.array([write(value) for value in encoded.dictionary.to_pylist()], kind)
-    return take_shared(texts, encoded.indices)
+    strings: Column = pa.array([write(value) for value in encoded.dictionary.to_pylist()], kind)
+    return take_shared(strings, encoded.indices)
 
 
 def from_boolean_or_integer(column: Column, kind: Kind) -> Outcome:
@@ -51,7 +51,7 @@ def from_float(column: Column, kind: Kind) -> Outcome:
     """The shortest text that reads back as the same float, with a point or an exponent."""
     values = stored_values(column)
     magnitudes = np.abs(values)
-    texts = compute("replace_substring_regex", convert(column, kind), options=_POINT)
+    strings = compute("replace_substring_regex", convert(column, kind), options=_POINT)
     # From 1e10 on, and below 1e-4, Arrow has an exponent where DuckDB has none, or the other way round.
     apart = np.isfinite(magnitudes) & (magnitudes != 0) & ((magnitudes < 1e-4) | (magnitudes >= 1e10))
     if column.null_count:
@@ -59,25 +59,27 @@ def from_float(column: Column, kind: Kind) -> Outcome:
     if apart.any():
         write = repr if column.type == pa.float64() else _float32_text
         written = make_array([write(value) for value in values[apart].tolist()], kind)
-        texts = compute("replace_with_mask", texts, boolean_column(apart), written)
-    return Outcome(texts)
+        strings = compute("replace_with_mask", strings, boolean_column(apart), written)
+    return Outcome(strings)
 
 
 def from_decimal(column: Column, kind: Kind) -> Outcome:
     """All digits of the scale; no 0 before the point where the type has no digits there."""
     own = column.type
     try:
-        texts = convert(column, kind)
-        scientific = pc.any(compute("match_substring", texts, options=pc.MatchSubstringOptions("E"))).as_py()
+        strings = convert(column, kind)
+        scientific = pc.any(
+            compute("match_substring", strings, options=pc.MatchSubstringOptions("E"))
+        ).as_py()
     except pa.ArrowInvalid:
         scientific = True
     if scientific:
-        texts = _per_value(column, lambda value: f"{value:f}", kind)
+        strings = _per_value(column, lambda value: f"{value:f}", kind)
     if own.precision == own.scale:
-        texts = compute(
-            "replace_substring_regex", texts, options=pc.ReplaceSubstringOptions(r"^(-?)0\.", r"\1.")
+        strings = compute(
+            "replace_substring_regex", strings, options=pc.ReplaceSubstringOptions(r"^(-?)0\.", r"\1.")
         )
-    return Outcome(texts)
+    return Outcome(strings)
 
 
 def from_date(column: Column, kind: Kind) -> Outcome:
@@ -98,9 +100,9 @@ def from_timestamp(column: Column, kind: Kind) -> Outcome:
     own = column.type
     naive = convert(column, pa.timestamp(own.unit))
     if _in_common_era(naive):
-        texts = convert(naive, kind)
+        strings = convert(naive, kind)
         if own.unit != "s":
-            texts = compute("replace_substring_regex", texts, options=_TRAILING_ZEROS)
+            strings = compute("replace_substring_regex", strings, options=_TRAILING_ZEROS)
     else:
         per_day, write = units_per_day(own), _time_writer(own)
 
@@ -108,10 +110,10 @@ def from_timestamp(column: Column, kind: Kind) -> Outcome:
             days, rest = divmod(value, per_day)
             return f"{_date_text(days)} {write(rest)}"
 
-        texts = _per_value(naive.view(pa.int64()), text, kind)
+        strings = _per_value(naive.view(pa.int64()), text, kind)
     if own.tz is not None:
-        texts = compute("binary_join_element_wise", texts, constant("+00", kind), constant("", kind))
-    return Outcome(texts)
+        strings = compute("binary_join_element_wise", strings, constant("+00", kind), constant("", kind))
+    return Outcome(strings)
 
 
 def from_interval(column: Column, kind: Kind) -> Outcome:

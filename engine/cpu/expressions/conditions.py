@@ -68,9 +68,9 @@ def _is_true(condition: Datum, rows: int) -> Column:
 def _case(
     arguments: Sequence[Expression], kind: pa.DataType, batch: pa.RecordBatch, evaluate: Evaluate
 ) -> Datum:
-    texts = chosen_literals(arguments, kind, batch, evaluate)
-    if texts is not None:
-        return decode_dictionary_in_room(texts)
+    strings = chosen_literals(arguments, kind, batch, evaluate)
+    if strings is not None:
+        return decode_dictionary_in_room(strings)
     rows = batch.num_rows
     undecided = as_column(constant(True, pa.bool_()), rows)
     branches: list[tuple[Column, Datum]] = []
@@ -88,7 +88,7 @@ def _case(
 def chosen_literals(
     arguments: Sequence[Expression], kind: pa.DataType, batch: pa.RecordBatch, evaluate: Evaluate
 ) -> pa.DictionaryArray[Any, Any] | None:
-    """CASE whose results are texts of the statement, as places among those; None if it is not such.
+    """CASE whose results are strings of the statement, as places among those; None if it is not such.
 
     Raises:
         ExecutionError: a condition cannot be computed.
@@ -96,8 +96,8 @@ def chosen_literals(
     results = [*arguments[1::2], arguments[-1]]
     if not pa.types.is_large_string(kind) or len(results) > _MOST_RESULTS:
         return None
-    texts = [result.value for result in results if isinstance(result, Literal) and result.type == kind]
-    if len(texts) < len(results):
+    strings = [result.value for result in results if isinstance(result, Literal) and result.type == kind]
+    if len(strings) < len(results):
         return None
     rows = batch.num_rows
     undecided = as_column(constant(True, pa.bool_()), rows)
@@ -109,7 +109,7 @@ def chosen_literals(
         undecided = compute("and_not", undecided, met)
     for place in reversed(range(len(taken))):
         places = where(taken[place], constant(place, pa.int8()), places)
-    return pa.DictionaryArray.from_arrays(as_column(places, rows), pa.array(texts, kind))
+    return pa.DictionaryArray.from_arrays(as_column(places, rows), pa.array(strings, kind))
 
 
 def _coalesce(

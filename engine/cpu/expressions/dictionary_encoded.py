@@ -1,4 +1,4 @@
-"""Texts as places in a few different ones: grouping by those spares putting every row's text together."""
+"""Strings as places in a few different ones: grouping by those spares putting every row's text together."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bamquery.plan.expressions import Call, Cast, Expression, Literal
 
 
 def evaluate_encoded(expressions: Sequence[Expression], batch: pa.RecordBatch) -> list[Column]:
-    """One column per expression, of its values; those that are a few texts have dictionaries.
+    """One column per expression, of its values; those that are a few strings have dictionaries.
 
     A dictionary's values may repeat, be null, or be used by no row.
 

@@ -43,7 +43,7 @@ def _evaluate_at_once(expressions: Sequence[Expression], batch: pa.RecordBatch) 
 
 
 def _evaluate_in_pieces(expressions: Sequence[Expression], batch: pa.RecordBatch) -> list[Column]:
-    """The columns where texts on the way to them are too large to be there for all rows at once."""
+    """The columns where strings on the way to them are too large to be there for all rows at once."""
     bounds = current_string_limits()
     found: list[list[Column]] = []
     start, count, size = 0, batch.num_rows // 2, 0

@@ -10,9 +10,7 @@ from bamquery.engine.cpu import comparisons
 from bamquery.engine.cpu.expressions import interpolation
 from bamquery.engine.cpu.kernels import Implementation, compute
 from bamquery.engine.cpu.numeric import arithmetic, bits, mathematics, rounding
-from bamquery.engine.cpu.strings import basic as strings
-from bamquery.engine.cpu.strings import editing as texts
-from bamquery.engine.cpu.strings import encodings, paths, patterns, similarity
+from bamquery.engine.cpu.strings import basic, editing, encodings, paths, patterns, similarity
 from bamquery.engine.cpu.temporal import date_parts as temporal
 from bamquery.engine.cpu.temporal import instants, interval_parts, strptime, time_buckets
 from bamquery.engine.cpu.temporal import interval_arithmetic as intervals
@@ -31,11 +29,11 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         **arithmetic.FUNCTIONS,
         **rounding.FUNCTIONS,
         **comparisons.FUNCTIONS,
-        **strings.FUNCTIONS,
+        **basic.FUNCTIONS,
         **temporal.FUNCTIONS,
         **mathematics.FUNCTIONS,
         **bits.FUNCTIONS,
-        **texts.FUNCTIONS,
+        **editing.FUNCTIONS,
         **patterns.FUNCTIONS,
         **encodings.FUNCTIONS,
         **similarity.FUNCTIONS,

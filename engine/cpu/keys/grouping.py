@@ -57,7 +57,7 @@ def group_rows(keys: Sequence[Column], rows: int) -> Grouping:
     """Number the rows by their keys; without keys all rows, even none, are one group.
 
     Raises:
-        LargeStringError: texts that groups share in a dictionary take too much memory beside each of them.
+        LargeStringError: strings that groups share in a dictionary take too much memory beside each of them.
     """
     if not keys:
         return Grouping(np.broadcast_to(np.int64(0), rows), 1, ())

@@ -98,7 +98,7 @@ def _round(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         ) from None
 
 
-def _toward(name: str) -> Implementation:
+def _round_toward(name: str) -> Implementation:
     def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         column = arguments[0]
         assert isinstance(column, pa.Array)
@@ -113,5 +113,5 @@ def _toward(name: str) -> Implementation:
 
 
 FUNCTIONS: Final[Mapping[str, Callable[[Sequence[Datum], pa.DataType], Column]]] = MappingProxyType(
-    {"round": _round, "floor": _toward("floor"), "ceil": _toward("ceil")}
+    {"round": _round, "floor": _round_toward("floor"), "ceil": _round_toward("ceil")}
 )

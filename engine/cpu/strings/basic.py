@@ -79,7 +79,7 @@ def _ilike(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     return _like([compute("utf8_lower", arguments[0]), lowered], kind)
 
 
-def _matching(name: str) -> Implementation:
+def _match_pattern(name: str) -> Implementation:
     def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         pattern = _literal(arguments[1])
         if pattern is None:
@@ -113,7 +113,7 @@ def substring(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 
 
 def check_place(name: str, column: Datum, place: int) -> None:
-    """Fail where there is a text, and the place or length is none that texts have.
+    """Fail where there is a text, and the place or length is none that strings have.
 
     Raises:
         ExecutionError: it is so.
@@ -144,9 +144,9 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         "concat": with_room_check("concat", _concat, concatenated_size),
         "like": with_constants([1], _like),
         "ilike": with_constants([1], _ilike),
-        "starts_with": with_constants([1], _matching("starts_with"), str.startswith),
-        "ends_with": with_constants([1], _matching("ends_with"), str.endswith),
-        "contains": with_constants([1], _matching("match_substring"), str.__contains__),
+        "starts_with": with_constants([1], _match_pattern("starts_with"), str.startswith),
+        "ends_with": with_constants([1], _match_pattern("ends_with"), str.endswith),
+        "contains": with_constants([1], _match_pattern("match_substring"), str.__contains__),
         "substring": substring,
         "trim": lambda arguments, kind: compute("utf8_trim", arguments[0], options=pc.TrimOptions(SPACES)),
     }

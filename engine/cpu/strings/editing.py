@@ -1,4 +1,4 @@
-"""Functions that cut, pad, search and take apart texts: UTF-8, counted in code points."""
+"""Functions that cut, pad, search and take apart strings: UTF-8, counted in code points."""
 
 from __future__ import annotations
 
@@ -202,13 +202,13 @@ def _overlay(text: str, other: str, start: int, *count: int) -> str:
 
 
 def _concat_ws(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-    """Texts that are not null, a separator between them; null where the separator is."""
-    separator, *texts = arguments
+    """Strings that are not null, a separator between them; null where the separator is."""
+    separator, *strings = arguments
     rows = row_count(arguments)
     between = as_column(separator, rows)
     options = pc.JoinOptions("emit_null")
     joined = as_column(constant(None, kind), rows)
-    for text in texts:
+    for text in strings:
         column = as_column(text, rows)
         longer = compute("binary_join_element_wise", joined, column, between, options=options)
         joined = compute("coalesce", longer, joined, column)

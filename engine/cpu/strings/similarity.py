@@ -1,6 +1,6 @@
-"""How alike two texts are, byte by byte, as DuckDB counts.
+"""How alike two strings are, byte by byte, as DuckDB counts.
 
-rapidfuzz counts, but for long texts: it holds Python's lock for as long as a pair of texts takes, so it
+rapidfuzz counts, but for long strings: it holds Python's lock for as long as a pair of strings takes, so it
 cannot be stopped in the middle. There each byte of a text is a step, at which a query can be.
 """
 
@@ -45,7 +45,7 @@ def _steps(text: bytes, width: int) -> Iterator[tuple[int, int]]:
 
 
 def _strip_common_ends(a: bytes, b: bytes) -> tuple[bytes, bytes]:
-    """The texts without what both begin and end with, which costs no edit."""
+    """The strings without what both begin and end with, which costs no edit."""
     shorter = min(len(a), len(b))
     start = _common(a[:shorter], b[:shorter])
     a, b, shorter = a[start:], b[start:], shorter - start
@@ -54,7 +54,7 @@ def _strip_common_ends(a: bytes, b: bytes) -> tuple[bytes, bytes]:
 
 
 def _common(a: bytes, b: bytes) -> int:
-    """How many bytes two texts of one length have in common from the first on."""
+    """How many bytes two strings of one length have in common from the first on."""
     if a == b:
         return len(a)
     differ = np.frombuffer(a, np.uint8) != np.frombuffer(b, np.uint8)
@@ -223,7 +223,7 @@ def _by_rapidfuzz(measure: str, most: int, in_steps: Callable[[bytes, bytes], An
         pairs = len(a) * len(b)
         if pairs > _MOMENT:
             check_cancelled()
-        # To rapidfuzz two empty texts are alike, to DuckDB nothing is like an empty one.
+        # To rapidfuzz two empty strings are alike, to DuckDB nothing is like an empty one.
         return _library(measure)(a, b) if 0 < pairs <= most else in_steps(a, b)
 
     return _bytewise(compare)

@@ -1,6 +1,6 @@
-"""Bytes that functions of texts would make, known before they do: so no batch of rows takes all memory.
+"""Bytes that functions of strings would make, known before they do: so no batch of rows takes all memory.
 
-What is asked is an upper bound where the size itself would need another pass over the texts.
+What is asked is an upper bound where the size itself would need another pass over the strings.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CHARACTER: Final = 4
 
 
 def with_room_check(name: str, kernel: Implementation, size: Size) -> Implementation:
-    """The kernel, which is not called where its texts would take too much memory."""
+    """The kernel, which is not called where its strings would take too much memory."""
 
     def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         require_room(f"{name}()", int(size(arguments)), row_count(arguments))
@@ -43,19 +43,19 @@ def with_room_check(name: str, kernel: Implementation, size: Size) -> Implementa
 
 
 def column_string_bytes(datum: Datum, rows: int) -> int:
-    """Bytes of a column's texts, or of a constant on all rows; 0 where it has none."""
+    """Bytes of a column's strings, or of a constant on all rows; 0 where it has none."""
     return constant_bytes(datum) * rows if isinstance(datum, pa.Scalar) else column_bytes(datum)
 
 
 def joined_size(arguments: Sequence[Datum]) -> float:
-    """All texts, end to end, the first of them between the others, too, where it is a separator."""
+    """All strings, end to end, the first of them between the others, too, where it is a separator."""
     rows = row_count(arguments)
     between = column_string_bytes(arguments[0], rows) * max(len(arguments) - 2, 0)
     return between + sum(column_string_bytes(argument, rows) for argument in arguments)
 
 
 def concatenated_size(arguments: Sequence[Datum]) -> float:
-    """All texts, end to end."""
+    """All strings, end to end."""
     rows = row_count(arguments)
     return sum(column_string_bytes(argument, rows) for argument in arguments)
 
@@ -89,8 +89,8 @@ def replaced_size(arguments: Sequence[Datum]) -> float | np.floating[Any]:
         if rows > 1:
             return own * added / removed
     if rows == 1:
-        texts: list[str | None] = [as_column(argument, 1)[0].as_py() for argument in arguments]
-        whole, part, other = texts
+        strings: list[str | None] = [as_column(argument, 1)[0].as_py() for argument in arguments]
+        whole, part, other = strings
         if whole is None or not part or other is None:
             return own
         return own + whole.count(part) * len(other.encode())
@@ -123,7 +123,7 @@ def _numbers(datum: Datum) -> NDArray[Any]:
 
 def occurrences(datum: Datum, part: str) -> NDArray[Any]:
     """How often a part is in each text, 0 for null; of a constant one number."""
-    import pyarrow.compute as pc  # noqa: PLC0415 (few texts are looked through for parts)
+    import pyarrow.compute as pc  # noqa: PLC0415 (few strings are looked through for parts)
 
     column = as_column(datum, 1) if isinstance(datum, pa.Scalar) else datum
     return _numbers(compute("count_substring", column, options=pc.MatchSubstringOptions(part)))

@@ -131,12 +131,12 @@ def shift_moments(
                 f"{type_name(kind)} overflow: a moment {int(np.abs(days).max())} days from 1970"
             )
     days = days + sign * span.days + carried
-    if (_outside(days, rest) & known).any():
+    if (_outside_timestamps(days, rest) & known).any():
         raise ExecutionError(f"{type_name(kind)} overflow: a moment {int(np.abs(days).max())} days from 1970")
     return np.where(known, days * DAY_MICROSECONDS + rest, 0)
 
 
-def _outside(days: Integers, rest: Integers) -> NDArray[np.bool_]:
+def _outside_timestamps(days: Integers, rest: Integers) -> NDArray[np.bool_]:
     """Where a day and microseconds of it are beyond what a timestamp holds."""
     last = (days == LAST_MOMENT_DAY) & (rest > LAST_MOMENT_REST)
     beyond: NDArray[np.bool_] = (np.abs(days) > LAST_MOMENT_DAY) | last
@@ -148,7 +148,7 @@ def _add_time(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     rows = row_count(arguments)
     (days, some), (clock, others) = (moment_values(argument, rows) for argument in arguments)
     known = known_rows(some, others)
-    if (_outside(days, clock) & known_mask(known, rows)).any():
+    if (_outside_timestamps(days, clock) & known_mask(known, rows)).any():
         raise ExecutionError(f"{type_name(kind)} overflow: a day {int(np.abs(days).max())} days from 1970")
     with np.errstate(over="ignore"):
         return from_values(days * DAY_MICROSECONDS + clock, kind, known)
@@ -246,13 +246,13 @@ def _scale_by_double(*, divide: bool) -> Implementation:
             for part in (months, days):
                 fine &= (part >= SMALLEST_PART) & (part <= LARGEST_PART)
             whole_months, whole_days = np.trunc(months), np.trunc(days)
-            month_days = _six_digits(_beyond(a.months, factor, whole_months) * DAYS_PER_MONTH)
-            rest = _beyond(a.days, factor, whole_days) + month_days - np.trunc(month_days)
+            month_days = _six_digits(_multiply_subtract(a.months, factor, whole_months) * DAYS_PER_MONTH)
+            rest = _multiply_subtract(a.days, factor, whole_days) + month_days - np.trunc(month_days)
             seconds = _six_digits(rest * DAY_SECONDS)
             carried = np.trunc(seconds / DAY_SECONDS)
             whole_days += carried + np.trunc(month_days)
             clock = a.microseconds.astype(np.float64)
-            micros = np.rint(_beyond(clock, factor, (seconds - carried * DAY_SECONDS) * -1e6))
+            micros = np.rint(_multiply_subtract(clock, factor, (seconds - carried * DAY_SECONDS) * -1e6))
             fine &= np.abs(micros) < 2.0**63
         if (~fine & known_mask(known, rows)).any():
             raise ExecutionError(f"INTERVAL overflow in {'/' if divide else '*'}")
@@ -262,7 +262,7 @@ def _scale_by_double(*, divide: bool) -> Implementation:
     return apply
 
 
-def _beyond(part: Integers | NDArray[np.float64], factor: Any, whole: Any) -> NDArray[np.float64]:
+def _multiply_subtract(part: Integers | NDArray[np.float64], factor: Any, whole: Any) -> NDArray[np.float64]:
     """``part * factor - whole``, rounded once, as processors do that multiply and add in one instruction."""
     double = np.asarray(factor, np.float64)
     upper = (double.view(np.int64) & _UPPER_BITS).view(np.float64).astype(np.longdouble)

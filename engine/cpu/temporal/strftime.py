@@ -163,7 +163,7 @@ _WRITERS: Final[Mapping[str, Callable[[_Moments], list[str]]]] = MappingProxyTyp
 
 
 def pieces_of(pattern: str, known: Collection[str]) -> Iterator[tuple[str, bool]]:
-    """Plain texts (False) and letters (True) of a pattern.
+    """Plain strings (False) and letters (True) of a pattern.
 
     Raises:
         ExecutionError: there is nothing, or a letter that means nothing.

@@ -1,4 +1,4 @@
-"""strptime: texts read as moments by patterns of `%` and a letter, from left to right and never back."""
+"""strptime: strings read as moments by patterns of `%` and a letter, from left to right and never back."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _day_source(letters: Sequence[str]) -> str | None:
 
 
 def _reader(pattern: str) -> Callable[[str], int | None]:
-    """What reads texts of a pattern as nanoseconds since 1970; None where one does not fit it."""
+    """What reads strings of a pattern as nanoseconds since 1970; None where one does not fit it."""
     pieces = list(islice(pieces_of(pattern, _READERS), _MOST_PIECES + 1))
     if len(pieces) > _MOST_PIECES:
         raise ExecutionError(f"a pattern of dates and times has more than {_MOST_PIECES} parts")

@@ -1,4 +1,4 @@
-"""Values of a call over a window for some rows at a time: texts of all of them may be too large."""
+"""Values of a call over a window for some rows at a time: strings of all of them may be too large."""
 
 from __future__ import annotations
 

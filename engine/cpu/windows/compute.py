@@ -24,7 +24,7 @@ def window_columns(
 
     Raises:
         ExecutionError: an argument, a bound or a value cannot be computed.
-        LargeStringError: the texts of all rows take too much memory at once.
+        LargeStringError: the strings of all rows take too much memory at once.
     """
     rows = batch.num_rows
     if not rows:

@@ -89,22 +89,22 @@ def framed_aggregate(
         )
         return FrameValues(numbers.values, ComputedValues(known).compute_rows)
     sizes = FrameStringSizes.from_rows(rows)
-    texts = sizes if _is_text(call.type) else None
+    strings = sizes if _is_text(call.type) else None
     if whole:
         between = accumulator.between if isinstance(accumulator, StringAgg) else None
 
         def by_rows(start: int, stop: int) -> Column:
             own = select_frames(frames, start, stop)
-            if texts is not None:
-                texts.require_room(call.function, own, between)
+            if strings is not None:
+                strings.require_room(call.function, own, between)
             return concatenate_columns(list(_aggregate_by_rows(accumulator, rows, own, distinct, sizes)))
 
         return FrameValues(numbers.values, by_rows)
     tree = state_tree(accumulator, rows, edges)
 
     def aggregate_by_states(start: int, stop: int) -> Column:
-        if texts is not None:
-            require_room(f"{call.function}() over a window", texts.longest * (stop - start), stop - start)
+        if strings is not None:
+            require_room(f"{call.function}() over a window", strings.longest * (stop - start), stop - start)
         own = select_frames(frames, start, stop)
         return concatenate_columns(list(tree.compute_frames(own, _FRAMES)))
 

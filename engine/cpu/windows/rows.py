@@ -77,7 +77,7 @@ class CpuWindowRows(WindowRows[Vector, Column, CallValues]):
         ranks[stored_values(order)] = np.cumsum(np.diff(codes, prepend=codes[:1]) != 0)
         return Vector(ranks[:rows]), Vector(ranks[rows:])
 
-    def computed(
+    def to_values(
         self, numbers: Vector, kind: pa.DataType, valid: AnyMask[Vector] | None = None
     ) -> ComputedValues:
         """As a column."""

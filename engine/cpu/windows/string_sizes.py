@@ -1,4 +1,4 @@
-"""Bytes of the texts in a window's frames, known before any of them is copied."""
+"""Bytes of the strings in a window's frames, known before any of them is copied."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from bamquery.engine.windows.ranges import Ranges, frame_sizes, frame_sums
 
 @dataclass(frozen=True, slots=True)
 class FrameStringSizes:
-    """Of rows' texts.
+    """Of rows' strings.
 
     Attributes:
         before: bytes of the rows before each, and of all.
-        longest: of the texts of one row.
+        longest: of the strings of one row.
     """
 
     before: Vector
@@ -31,14 +31,14 @@ class FrameStringSizes:
 
     @staticmethod
     def from_rows(rows: Column) -> FrameStringSizes | None:
-        """Those of a column, or of a struct's fields; None where there are no texts."""
+        """Those of a column, or of a struct's fields; None where there are no strings."""
         fields = cast("pa.StructArray", rows).flatten() if pa.types.is_struct(rows.type) else [rows]
         batch = make_batch(fields, len(rows))
         longest = longest_string(batch)
         return FrameStringSizes(Vector(string_lengths(batch)).totals(), longest) if longest else None
 
     def frame_bytes(self, frames: Sequence[Ranges[Vector]]) -> NDArray[np.int64]:
-        """Bytes of all texts of each frame."""
+        """Bytes of all strings of each frame."""
         return frame_sums(self.before, frames).values
 
     def require_room(self, function: str, frames: Sequence[Ranges[Vector]], between: int | None) -> None:

@@ -38,7 +38,7 @@ class PairwiseReduction(Accumulator):
             neighbours, firsts = _pairs(kernels, owner)
             if not neighbours.any():
                 break
-            after = _next(kernels, owner.size())
+            after = _next_rows(kernels, owner.size())
             other = kernels.gather([values], after.column)[0]
             joined = kernels.binary(self._operator, values, other, self._kind)
             values = kernels.where(neighbours.column, joined, values)
@@ -57,7 +57,7 @@ class PairwiseReduction(Accumulator):
         return parts[0]
 
 
-def _next(kernels: Kernels, rows: int) -> Vector:
+def _next_rows(kernels: Kernels, rows: int) -> Vector:
     """The row after each; the last one itself."""
     return (Vector.positions(kernels, rows) + 1).minimum(rows - 1)
 
@@ -71,7 +71,7 @@ def _pairs(kernels: Kernels, owner: plc.Column) -> tuple[Mask, Mask]:
     starts = begins.places()
     first = starts.take(begins.numbers().totals().slice(1, rows + 1) - 1)
     stays = ((places - first) % 2).equals(0)
-    after = _next(kernels, rows)
+    after = _next_rows(kernels, rows)
     follows = codes.equals(codes.take(after)) & after.differs(places)
     return stays & follows, stays
 

@@ -1,4 +1,4 @@
-"""string_agg: texts one after the other."""
+"""string_agg: strings one after the other."""
 
 from __future__ import annotations
 

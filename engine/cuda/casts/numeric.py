@@ -41,7 +41,7 @@ def to_boolean(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Out
     return Outcome(kernels.test(BinaryOperator.NOT_EQUAL, column, zero))
 
 
-def _outside(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> plc.Column | None:
+def _outside_type(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> plc.Column | None:
     """Where integers of one type are no integers of another."""
     low, high = integer_range(kind)
     own_low, own_high = integer_range(own)
@@ -56,7 +56,7 @@ def _outside(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> plc.C
 
 def integer_to_integer(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
     """Fails out of range."""
-    failed = _outside(kernels, column, own, kind)
+    failed = _outside_type(kernels, column, own, kind)
     return Outcome(kernels.convert(column, device_type(kind)), failed)
 
 

@@ -65,28 +65,30 @@ def from_date(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outc
 def from_time(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
     """Hours to seconds, and as many digits of a fraction as it has."""
     instants = view_as(column, device_type(pa.timestamp(own.unit)))
-    texts = _trim_zeros(kernels, _format_column(kernels, instants, _with_fraction(_TIME, own.unit)), own.unit)
+    strings = _trim_zeros(
+        kernels, _format_column(kernels, instants, _with_fraction(_TIME, own.unit)), own.unit
+    )
     ends = Integers.from_column(kernels, column).equals(units_per_day(own))
     if kernels.any_true(ends):  # which as an instant is the next day's first
-        texts = kernels.where(ends, _constant(kernels, "24:00:00"), texts)
-    return Outcome(texts)
+        strings = kernels.where(ends, _constant(kernels, "24:00:00"), strings)
+    return Outcome(strings)
 
 
 def from_timestamp(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
     """Date, space, time; with a zone the instant in UTC, marked `+00`."""
     _require_common_era(kernels, column, own)
     pattern = _with_fraction(f"{_DATE} {_TIME}", own.unit)
-    texts = _trim_zeros(kernels, _format_column(kernels, column, pattern), own.unit)
+    strings = _trim_zeros(kernels, _format_column(kernels, column, pattern), own.unit)
     if own.tz is not None:
         zone = kernels.repeat_scalar(_constant(kernels, "+00"), column.size())
-        texts = plc.strings.combine.concatenate(
-            plc.Table([texts, zone]),
+        strings = plc.strings.combine.concatenate(
+            plc.Table([strings, zone]),
             _constant(kernels, ""),
             kernels.null(_TEXT),
             stream=kernels.stream,
             mr=kernels.memory,
         )
-    return Outcome(texts)
+    return Outcome(strings)
 
 
 def to_boolean(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
@@ -125,18 +127,18 @@ def _format_column(kernels: Kernels, column: plc.Column, pattern: str) -> plc.Co
     )
 
 
-def _trim_zeros(kernels: Kernels, texts: plc.Column, unit: str) -> plc.Column:
+def _trim_zeros(kernels: Kernels, strings: plc.Column, unit: str) -> plc.Column:
     """Without the fraction's last zeros, and without the point where nothing follows."""
     for end in ("0", ".") if UNITS_PER_SECOND[unit] > 1 else ():
-        texts = plc.strings.strip.strip(
-            texts, SideType.RIGHT, _constant(kernels, end), stream=kernels.stream, mr=kernels.memory
+        strings = plc.strings.strip.strip(
+            strings, SideType.RIGHT, _constant(kernels, end), stream=kernels.stream, mr=kernels.memory
         )
-    return texts
+    return strings
 
 
 def _require_common_era(kernels: Kernels, column: plc.Column, own: Any) -> None:
     days = Integers.from_column(kernels, column) // units_per_day(own)
-    if kernels.any_true(days.outside(_FIRST_DAY, _LAST_DAY)):
+    if kernels.any_true(days.is_outside(_FIRST_DAY, _LAST_DAY)):
         raise ExecutionError(
             f"the cuda device writes {type_name(own)} values of the years 1 to 9999 only: "
             "SET device = 'cpu' for others"

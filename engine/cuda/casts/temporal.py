@@ -16,7 +16,7 @@ from bamquery.engine.formulas.time_units import UNITS_PER_SECOND, units_per_day
 
 def _scale_units(kernels: Kernels, values: Integers, factor: int, kind: Any) -> Outcome:
     limit = _largest(kind) // factor
-    failed = kernels.fill_null(values.outside(-limit, limit))
+    failed = kernels.fill_null(values.is_outside(-limit, limit))
     return Outcome(as_dates_or_times(kernels, values * factor, kind), failed)
 
 
@@ -37,7 +37,7 @@ def timestamp_to_timestamp(kernels: Kernels, column: plc.Column, own: Any, kind:
         return _scale_units(kernels, values, after // before, kind)
     values = rounded_quotient(values, before // after)
     most = _largest(kind)
-    failed = kernels.fill_null(values.outside(-most, most))
+    failed = kernels.fill_null(values.is_outside(-most, most))
     return Outcome(as_dates_or_times(kernels, values, kind), failed)
 
 

@@ -13,8 +13,7 @@ from bamquery.engine.cuda import comparisons
 from bamquery.engine.cuda.expressions import interpolation
 from bamquery.engine.cuda.kernels import Implementation, Kernels, Operand, argument_rows
 from bamquery.engine.cuda.numeric import arithmetic, mathematics, rounding
-from bamquery.engine.cuda.strings import basic as strings
-from bamquery.engine.cuda.strings import editing as texts
+from bamquery.engine.cuda.strings import basic, editing
 from bamquery.engine.cuda.temporal import date_parts as temporal
 from bamquery.engine.cuda.temporal import instants
 
@@ -40,10 +39,10 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         **arithmetic.FUNCTIONS,
         **rounding.FUNCTIONS,
         **comparisons.FUNCTIONS,
-        **strings.FUNCTIONS,
+        **basic.FUNCTIONS,
         **temporal.FUNCTIONS,
         **mathematics.FUNCTIONS,
-        **texts.FUNCTIONS,
+        **editing.FUNCTIONS,
         **instants.FUNCTIONS,
         **interpolation.FUNCTIONS,
         "not": _not,

@@ -56,28 +56,28 @@ class CudaJoinProbe:
     def probe(self, frame: CudaFrame, keys: CudaFrame) -> Iterator[CudaFrame]:
         """What a frame's rows become."""
         for start, stop in self._table.portions(keys):
-            yield from self._of(*(self._between(side, start, stop) for side in (frame, keys)))
+            yield from self._probe_rows(*(self._slice_rows(side, start, stop) for side in (frame, keys)))
 
-    def unmatched(self) -> CudaFrame:
-        """Held rows that were not found."""
-        held, found = self._work.build, self._found
+    def unmatched_rows(self) -> CudaFrame:
+        """Build rows that were not found."""
+        build, found = self._work.build, self._found
         if found is None:
-            return held
-        return self._on_gpu("a join", lambda: self._kernels.filter_frame(held, self._kernels.invert(found)))
+            return build
+        return self._on_gpu("a join", lambda: self._kernels.filter_frame(build, self._kernels.invert(found)))
 
-    def _between(self, frame: CudaFrame, start: int, stop: int) -> CudaFrame:
+    def _slice_rows(self, frame: CudaFrame, start: int, stop: int) -> CudaFrame:
         return self._on_gpu("a join", lambda: self._kernels.slice_frame(frame, start, stop))
 
-    def _of(self, rows: CudaFrame, keys: CudaFrame) -> Iterator[CudaFrame]:
+    def _probe_rows(self, rows: CudaFrame, keys: CudaFrame) -> Iterator[CudaFrame]:
         """What becomes of rows that are looked up at once."""
         pairs = self._on_gpu("a join", lambda: self._pairs(rows, keys))
         if self._work.kind in ("semi", "anti", "mark"):
-            yield self._on_gpu("a join", lambda: self._chosen(rows, keys, pairs))
+            yield self._on_gpu("a join", lambda: self._rows_by_partner(rows, keys, pairs))
             return
         both = self._on_gpu("a join", lambda: self._side_by_side(rows, pairs))
         begin = 0
         for end in both.ends:
-            yield self._on_gpu("a join", lambda: both.made(begin, end))  # noqa: B023
+            yield self._on_gpu("a join", lambda: both.rows_of_pairs(begin, end))  # noqa: B023
             begin = end
 
     def _pairs(self, rows: CudaFrame, keys: CudaFrame) -> _Pairs:
@@ -87,7 +87,7 @@ class CudaJoinProbe:
             self._note_matches(pairs.found)
         return pairs
 
-    def _chosen(self, rows: CudaFrame, keys: CudaFrame, pairs: _Pairs) -> CudaFrame:
+    def _rows_by_partner(self, rows: CudaFrame, keys: CudaFrame, pairs: _Pairs) -> CudaFrame:
         """Rows with a partner, or without; all rows and a mark."""
         kernels, kind = self._kernels, self._work.kind
         truth = mark_rows(kernels, pairs.positions, rows.rows)
@@ -96,7 +96,7 @@ class CudaJoinProbe:
         return kernels.filter_frame(rows, truth if kind == "semi" else kernels.invert(truth))
 
     def _filter_pairs(self, rows: CudaFrame, positions: plc.Column, found: plc.Column) -> _Pairs:
-        """The pairs that fulfil the condition, and for a mark the probed rows for which it is null."""
+        """The pairs that fulfil the condition, and for a mark the probe rows for which it is null."""
         kernels, condition = self._kernels, self._work.condition
         if condition is None:
             return _Pairs(positions, found)
@@ -109,7 +109,7 @@ class CudaJoinProbe:
         begin = 0
         for end in both.ends:
             check_cancelled()
-            (truth,) = evaluate_columns(kernels, [condition.expression], both.made(begin, end))
+            (truth,) = evaluate_columns(kernels, [condition.expression], both.rows_of_pairs(begin, end))
             pairs = [kernels.slice_column(column, begin, end) for column in (positions, found)]
             if self._work.kind == "mark":
                 unknown += kernels.keep(pairs[:1], kernels.is_null(truth))
@@ -121,18 +121,18 @@ class CudaJoinProbe:
     def _mark(self, truth: plc.Column, undecided: plc.Column | None, keys: CudaFrame) -> plc.Column:
         """The column, null where a row has no partner and may have one."""
         kernels, which = self._kernels, self._work.null_marks
-        lone = kernels.invert(truth)
+        unmatched = kernels.invert(truth)
         if undecided is not None:
-            lone = kernels.logical_and(lone, mark_rows(kernels, undecided, truth.size()))
+            unmatched = kernels.logical_and(unmatched, mark_rows(kernels, undecided, truth.size()))
         elif which == "none":
             return truth
         elif which == "null keys":
             (key,) = keys.columns
-            lone = kernels.logical_and(lone, kernels.is_null(key))
-        return kernels.null_where(lone, truth, pa.bool_())
+            unmatched = kernels.logical_and(unmatched, kernels.is_null(key))
+        return kernels.null_where(unmatched, truth, pa.bool_())
 
     def _note_matches(self, found: plc.Column) -> None:
-        """Held rows that are no longer lone."""
+        """Build rows that are no longer unmatched."""
         kernels, rows = self._kernels, self._work.build.rows
         with self._lock:  # or another thread's would be lost
             self._found = mark_rows(kernels, found, rows, self._found)
@@ -143,16 +143,19 @@ class CudaJoinProbe:
         Raises:
             ExecutionError: a row that may have one partner has several.
         """
-        kernels, held, kind = self._kernels, self._work.build, self._work.kind
+        kernels, build, kind = self._kernels, self._work.build, self._work.kind
         positions, found, beside_nulls = pairs.positions, pairs.found, 0
         if kind in ("left", "full", "single"):
             alone = kernels.invert(mark_rows(kernels, positions, rows.rows))
-            (lone,) = kernels.keep([kernels.positions(rows.rows)], alone)
-            if kind == "single" and lone.size() + positions.size() > rows.rows:
+            (unmatched,) = kernels.keep([kernels.positions(rows.rows)], alone)
+            if kind == "single" and unmatched.size() + positions.size() > rows.rows:
                 raise several_rows_error()
-            beside_nulls = lone.size()
-            nowhere = kernels.repeat_scalar(kernels.number(held.rows, pa.int32()), beside_nulls)
-            positions, found = kernels.concatenate([positions, lone]), kernels.concatenate([found, nowhere])
+            beside_nulls = unmatched.size()
+            nowhere = kernels.repeat_scalar(kernels.number(build.rows, pa.int32()), beside_nulls)
+            positions, found = (
+                kernels.concatenate([positions, unmatched]),
+                kernels.concatenate([found, nowhere]),
+            )
         positions, found = sort_pairs(kernels, positions, found)
         mine = _Copies(kernels, rows, range(len(rows.columns)))
         return _SideBySide(
@@ -166,11 +169,11 @@ class CudaJoinProbe:
 
 @dataclass(frozen=True)
 class _Pairs:
-    """Probed rows and their partners, in any order.
+    """Probe rows and their partners, in any order.
 
     Attributes:
-        positions, found: int32, of probed and of held rows.
-        undecided: for a mark with a condition, probed rows for which it is null.
+        positions, found: int32, of probe and of build rows.
+        undecided: for a mark with a condition, probe rows for which it is null.
     """
 
     positions: plc.Column
@@ -194,16 +197,16 @@ class _Copies:
 
     @functools.cached_property
     def longest(self) -> int:
-        """Bytes of the texts of a row at most; the host waits."""
+        """Bytes of the strings of a row at most; the host waits."""
         return longest(self._kernels, self._lengths)
 
     def lengths(self, positions: plc.Column) -> Vector:
-        """Bytes of the texts of rows; none of those beyond the last one."""
+        """Bytes of the strings of rows; none of those beyond the last one."""
         if self._lengths is None:
             return Vector.full(self._kernels, 0, positions.size())
         return lengths_at(self._kernels, self._lengths, positions)
 
-    def taken(self, positions: plc.Column, *, nullify: bool) -> list[plc.Column]:
+    def take_rows(self, positions: plc.Column, *, nullify: bool) -> list[plc.Column]:
         """The columns' rows at positions; null beyond the last one, if `nullify`."""
         kernels = self._kernels
         if not self._columns:
@@ -251,11 +254,11 @@ class _SideBySide:
             sizes = mine.lengths(positions) + theirs.lengths(found) + width
             self.ends = fitting_ends(kernels, sizes, most)
 
-    def made(self, begin: int, end: int) -> CudaFrame:
+    def rows_of_pairs(self, begin: int, end: int) -> CudaFrame:
         """The columns of both for some pairs."""
         columns: list[plc.Column] = []
         for side, places, nullify in self._sides:
-            columns += side.taken(self._kernels.slice_column(places, begin, end), nullify=nullify)
+            columns += side.take_rows(self._kernels.slice_column(places, begin, end), nullify=nullify)
         return make_frame(columns, end - begin)
 
 

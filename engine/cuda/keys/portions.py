@@ -1,4 +1,4 @@
-"""Rows that are about to be copied, in portions of a bounded size: texts of one row may come many times."""
+"""Rows that are about to be copied, in portions of a bounded size: strings of one row may come many times."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def portion_bytes(kernels: Kernels) -> int:
 
 
 def row_width(columns: Sequence[plc.Column]) -> int:
-    """Bytes of a copy of any row without its texts; offsets are of 8 bytes where strings are many."""
+    """Bytes of a copy of any row without its strings; offsets are of 8 bytes where strings are many."""
     return sum(_OFFSET if is_text(c) else -(-column_bytes(c) // max(c.size(), 1)) for c in columns)
 
 

@@ -123,7 +123,7 @@ def _round(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) ->
     return _round_decimals(kernels, arguments, column, digits, kind)
 
 
-def _toward(operator: UnaryOperator, *, up: bool) -> Implementation:
+def _round_toward(operator: UnaryOperator, *, up: bool) -> Implementation:
     def apply(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
         column = kernels.column(arguments[0].datum, argument_rows(arguments))
         if pa.types.is_integer(kind):
@@ -162,7 +162,7 @@ def _zero(kernels: Kernels) -> plc.Scalar:
 FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
     {
         "round": _round,
-        "floor": _toward(UnaryOperator.FLOOR, up=False),
-        "ceil": _toward(UnaryOperator.CEIL, up=True),
+        "floor": _round_toward(UnaryOperator.FLOOR, up=False),
+        "ceil": _round_toward(UnaryOperator.CEIL, up=True),
     }
 )

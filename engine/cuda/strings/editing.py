@@ -1,4 +1,4 @@
-"""Functions that cut and search texts, where all arguments but the first are constants."""
+"""Functions that cut and search strings, where all arguments but the first are constants."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def _apply_number(
 
 def _add_days(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
     later = _values(kernels, arguments, 0) + _values(kernels, arguments, 1)
-    failed = later.outside(-LARGEST_DAY, LARGEST_DAY)
+    failed = later.is_outside(-LARGEST_DAY, LARGEST_DAY)
     if kernels.any_true(failed):
         fail_call(kernels, "add_days", arguments, kind, failed)
     return as_dates_or_times(kernels, later, kind)

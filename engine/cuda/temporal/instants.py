@@ -53,8 +53,8 @@ def _last_day(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType)
 
 def _name(names: Sequence[str], place: Callable[[Integers], Integers]) -> Implementation:
     def apply(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
-        texts: Any = pa.array(names, pa.large_string())
-        column = upload(kernels.session, texts)
+        strings: Any = pa.array(names, pa.large_string())
+        column = upload(kernels.session, strings)
         kernels.session.synchronize()  # the array's copy is done
         places = place(_days(kernels, arguments)).column
         beyond = kernels.fill_null(places, kernels.number(len(names)))
@@ -84,7 +84,9 @@ def _date_diff(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType
     if unit in _MICROSECONDS:
         start, end = (_values(kernels, arguments, i) for i in (0, 1))
         if unit in OF_MICROSECONDS and per_day == 1:
-            failed = kernels.logical_or(*(v.outside(-MOST_WHOLE_DAYS, MOST_WHOLE_DAYS) for v in (start, end)))
+            failed = kernels.logical_or(
+                *(v.is_outside(-MOST_WHOLE_DAYS, MOST_WHOLE_DAYS) for v in (start, end))
+            )
             if kernels.any_true(failed):
                 fail_call(kernels, "date_diff", arguments, kind, failed)
         start, end = (_at_unit(values, unit, per_day) for values in (start, end))
@@ -93,7 +95,7 @@ def _date_diff(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType
             negative = [values.flags(values < 0) for values in (start, end, count)]
             # Where the signs differ the difference has that of the end, or it wrapped.
             wrapped = (negative[1] - negative[0]) * (negative[2] - negative[1])
-            failed = wrapped.outside(0, 0)
+            failed = wrapped.is_outside(0, 0)
             if kernels.any_true(failed):
                 fail_call(kernels, "date_diff", arguments, kind, failed)
         return count.column
@@ -142,13 +144,13 @@ def _shift(name: str, sign: int) -> Implementation:
         failures = []
         if months:
             day = _months_later(kernels, day, months)
-            failures.append(day.outside(-LARGEST_DAY, LARGEST_DAY))
+            failures.append(day.is_outside(-LARGEST_DAY, LARGEST_DAY))
         day = day + days
         if not clock_first:
             day = day + carried + rest // _DAY_MICROSECONDS
         rest = rest % _DAY_MICROSECONDS
         last = kernels.logical_and(day.equals(LAST_MOMENT_DAY), rest > LAST_MOMENT_REST)
-        failed = kernels.logical_or(day.outside(-LAST_MOMENT_DAY, LAST_MOMENT_DAY), last)
+        failed = kernels.logical_or(day.is_outside(-LAST_MOMENT_DAY, LAST_MOMENT_DAY), last)
         for too_far in failures:
             failed = kernels.logical_or(failed, too_far)
         if kernels.any_true(failed):

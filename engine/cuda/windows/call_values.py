@@ -1,4 +1,4 @@
-"""Values of a call over a window for some rows at a time: texts of all of them may be too large."""
+"""Values of a call over a window for some rows at a time: strings of all of them may be too large."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class CallValues(Protocol):
     """The values of one call."""
 
     def lengths(self) -> Vector | None:
-        """Bytes of the texts that are copied for each row, at most; None: none are."""
+        """Bytes of the strings that are copied for each row, at most; None: none are."""
         ...
 
     def compute_rows(self, start: int, stop: int) -> plc.Column:
@@ -60,7 +60,7 @@ class RowValues:
     places: Vector
 
     def lengths(self) -> Vector | None:
-        """Those of the values' texts."""
+        """Those of the values' strings."""
         lengths = text_lengths(self.kernels, [self.values])
         return None if lengths is None else lengths_at(self.kernels, lengths, self.places.column)
 
@@ -140,7 +140,7 @@ class FrameValues:
 
 
 def portion_ends(kernels: Kernels, calls: Sequence[CallValues], start: int, stop: int) -> list[int]:
-    """Where portions of the rows from `start` to before `stop` end whose texts can be made at once."""
+    """Where portions of the rows from `start` to before `stop` end whose strings can be made at once."""
     lengths: Vector | None = None
     for call in calls:
         own = call.lengths()

@@ -108,18 +108,18 @@ def framed_aggregate(
         states = row_states(kernels, accumulator, rows, edges)
         tree = StateTree(Vectors(kernels), _States(kernels, accumulator), states, size)
         found = kernels.concatenate(list(tree.compute_frames(ranges, _FRAMES)))
-    if of_ranks.texts is None:
+    if of_ranks.strings is None:
         return ComputedValues(kernels, kernels.gather([found], numbers.column)[0])
-    chosen = Vector(kernels, found).fill_nulls(of_ranks.texts.size())
-    return RowValues(kernels, of_ranks.texts, chosen.take(numbers))
+    chosen = Vector(kernels, found).fill_nulls(of_ranks.strings.size())
+    return RowValues(kernels, of_ranks.strings, chosen.take(numbers))
 
 
 def _joined_bytes(
-    kernels: Kernels, call: AggregateCall, texts: plc.Column, ranges: Sequence[Ranges[Vector]]
+    kernels: Kernels, call: AggregateCall, strings: plc.Column, ranges: Sequence[Ranges[Vector]]
 ) -> Vector:
-    """Bytes of each frame's texts and of what is between them, at most."""
+    """Bytes of each frame's strings and of what is between them, at most."""
     separator = None if call.parameter is None else call.parameter.value.as_py()
-    lengths = text_lengths(kernels, [texts])
+    lengths = text_lengths(kernels, [strings])
     frames = len(ranges[0].start)
     if separator is None or lengths is None:
         return Vector.full(kernels, 0, frames)

@@ -27,7 +27,7 @@ class Ranks:
     values: plc.Column
 
 
-def ranked(kernels: Kernels, operand: Operand) -> Ranks:
+def rank_values(kernels: Kernels, operand: Operand) -> Ranks:
     """The ranks of a column of at least one value."""
     column = operand.datum
     assert isinstance(column, plc.Column)

@@ -16,7 +16,7 @@ from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.vectors import Mask, Vector, Vectors
 from bamquery.engine.cuda.windows.call_values import CallValues, ComputedValues, NeighbourValues, RowValues
 from bamquery.engine.cuda.windows.framed_aggregates import framed_aggregate
-from bamquery.engine.cuda.windows.ranks import changes_of, ranked
+from bamquery.engine.cuda.windows.ranks import changes_of, rank_values
 from bamquery.engine.windows.ranges import Ranges
 from bamquery.engine.windows.rows import Outside, WindowRows
 from bamquery.engine.windows.vectors import Mask as AnyMask
@@ -56,10 +56,12 @@ class CudaWindowRows(WindowRows[Vector, plc.Column, CallValues]):
 
     def ranks(self, keys: plc.Column, targets: plc.Column, kind: pa.DataType) -> tuple[Vector, Vector]:
         """By sorting both."""
-        numbers = ranked(self._kernels, Operand(kind, self._kernels.concatenate([keys, targets]))).numbers
+        numbers = rank_values(
+            self._kernels, Operand(kind, self._kernels.concatenate([keys, targets]))
+        ).numbers
         return numbers.slice(0, self.count), numbers.slice(self.count, 2 * self.count)
 
-    def computed(
+    def to_values(
         self, numbers: Vector, kind: pa.DataType, valid: AnyMask[Vector] | None = None
     ) -> ComputedValues:
         """As a column."""

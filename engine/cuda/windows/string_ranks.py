@@ -1,4 +1,4 @@
-"""Aggregates over frames that compare texts or choose one: of numbers that stand for them."""
+"""Aggregates over frames that compare strings or choose one: of numbers that stand for them."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from bamquery.engine.cuda.expressions.evaluation import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame, make_frame
 from bamquery.engine.cuda.kernels import Kernels, Operand
 from bamquery.engine.cuda.keys.portions import is_text
-from bamquery.engine.cuda.windows.ranks import ranked
+from bamquery.engine.cuda.windows.ranks import rank_values
 from bamquery.engine.windows.rows import Outside
 from bamquery.plan.expressions import AggregateCall, ColumnRef
 
 
 @dataclass(frozen=True)
 class OfRanks:
-    """A call over numbers instead of texts.
+    """A call over numbers instead of strings.
 
     Attributes:
         call: that, over the columns of `frame`.
         frame: the rows, with columns of numbers behind theirs.
         outside: the states of what is before the rows and behind them, with the same numbers.
-        texts: what the call's value is the number of; None: it is the value itself.
+        strings: what the call's value is the number of; None: it is the value itself.
     """
 
     call: AggregateCall
     frame: CudaFrame
     outside: Outside | None
-    texts: plc.Column | None = None
+    strings: plc.Column | None = None
 
 
 def over_ranks(kernels: Kernels, call: AggregateCall, frame: CudaFrame, outside: Outside | None) -> OfRanks:
-    """The call with numbers for its texts; as it is where it has none that are compared.
+    """The call with numbers for its strings; as it is where it has none that are compared.
 
-    The parts of a state that are texts are those of the row's arguments and sort keys in the same places.
+    The parts of a state that are strings are those of the row's arguments and sort keys in the same places.
 
     Raises:
         ExecutionError: an argument cannot be computed.
@@ -50,7 +50,7 @@ def over_ranks(kernels: Kernels, call: AggregateCall, frame: CudaFrame, outside:
     elif call.function == "count" and not call.distinct:
         places = []
     columns, sides = [*frame.columns], list(outside or ())
-    texts: plc.Column | None = None
+    strings: plc.Column | None = None
     for place in places:
         kind = value_type(inputs[place].type)
         (own,) = evaluate_columns(kernels, [inputs[place]], frame)
@@ -63,25 +63,25 @@ def over_ranks(kernels: Kernels, call: AggregateCall, frame: CudaFrame, outside:
         known = {id(state): _with_number(state, place, n) for state, n in zip(states, others, strict=True)}
         sides = [known.get(id(side), side) for side in sides]
         if place == 0 and _is_text(call.type):
-            texts = values
+            strings = values
     if not places:
         return OfRanks(call, frame, outside)
     count = len(call.arguments)
     keys = tuple(
         replace(key, expression=value) for key, value in zip(call.order, inputs[count:], strict=True)
     )
-    kind = call.type if texts is None else pa.int64()
+    kind = call.type if strings is None else pa.int64()
     coded = replace(call, arguments=tuple(inputs[:count]), order=keys, type=kind)
     given = None if outside is None else (sides[0], sides[1])
-    return OfRanks(coded, make_frame(columns, frame.rows), given, texts)
+    return OfRanks(coded, make_frame(columns, frame.rows), given, strings)
 
 
 def _numbers(
     kernels: Kernels, pieces: list[plc.Column], kind: pa.DataType
 ) -> tuple[list[plc.Column], plc.Column]:
-    """Numbers of texts in several columns, null for null, and the texts by number."""
+    """Numbers of strings in several columns, null for null, and the strings by number."""
     column = kernels.concatenate(pieces)
-    ranks = ranked(kernels, Operand(kind, column))
+    ranks = rank_values(kernels, Operand(kind, column))
     numbers = ranks.numbers.column
     if column.null_count():
         numbers = kernels.null_where(kernels.is_null(column), numbers, pa.int64())

@@ -69,23 +69,23 @@ class Aggregate(Operator[Frame], Generic[Frame]):
                 self.profile.details["peak_memory"] = memory.peak
                 yield from slice_frame(device, frame)
 
-    def push_dynamic_filter(self, value: Expression, late: DynamicFilter) -> bool:
+    def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
         """A condition on keys leaves out whole groups; without keys there is a row in any case."""
-        return push_filter_to_groups(self.children[0], self._keys, value, late)
+        return push_filter_to_groups(self.children[0], self._keys, value, dynamic_filter)
 
 
 def push_filter_to_groups(
-    child: Operator[Any], keys: Sequence[Expression], value: Expression, late: DynamicFilter
+    child: Operator[Any], keys: Sequence[Expression], value: Expression, dynamic_filter: DynamicFilter
 ) -> bool:
     """See `Operator.narrow`, for an operator that gives keys first, then what depends on the groups' rows."""
     read = referenced_columns(value)
     if not read or any(index >= len(keys) for index in read):
         return False
-    return child.push_dynamic_filter(substitute(value, keys), late)
+    return child.push_dynamic_filter(substitute(value, keys), dynamic_filter)
 
 
 def grouping_name(keys: Sequence[object], calls: Sequence[AggregateCall]) -> str:
-    """What errors call that which asks for memory: joined texts are what a group is too large by."""
+    """What errors call that which asks for memory: joined strings are what a group is too large by."""
     joined = any(call.function == "string_agg" for call in calls)
     if keys:
         return "GROUP BY with string_agg()" if joined else "GROUP BY"

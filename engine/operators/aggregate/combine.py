@@ -60,9 +60,9 @@ class GroupCombiner:
         """
         device = context.device
         found = [AggregateCall("any_value", (place,), place.type) for place in self._places]
-        meeting = device.aggregation(self.keys, found)
+        combiner = device.aggregation(self.keys, found)
         nothing = device.empty(self._fields)
-        with closing(group_rows(context, rows, nothing, meeting, memory=memory, profile=profile)) as groups:
+        with closing(group_rows(context, rows, nothing, combiner, memory=memory, profile=profile)) as groups:
             for frame in groups:
                 yield device.evaluate([*self.keys, *self._answers()], frame)
 

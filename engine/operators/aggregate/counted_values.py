@@ -112,10 +112,10 @@ class CountedValues(Generic[Frame]):
             ExecutionError: see `Aggregation.final`.
             StorageError: files cannot be written or read back.
         """
-        meeting = GroupCombiner(self._keys, self._aggregation.calls)
+        combiner = GroupCombiner(self._keys, self._aggregation.calls)
         with (
-            closing(self._combine_rows(meeting)) as rows,
-            closing(meeting.combine(self._context, rows, self._answers, self._profile)) as groups,
+            closing(self._combine_rows(combiner)) as rows,
+            closing(combiner.combine(self._context, rows, self._answers, self._profile)) as groups,
         ):
             yield from groups
 
@@ -132,7 +132,7 @@ class CountedValues(Generic[Frame]):
                     yield place, state, self._numbers, start
 
     def _combine_rows(self, combiner: GroupCombiner) -> Generator[Frame, None, None]:
-        """Rows for the meeting: every key with what is no count, then with each of the others."""
+        """Rows for the combiner: every key with what is no count, then with each of the others."""
         device = self._context.device
         light = [i for i in range(len(self._aggregation.calls)) if i not in self._counted]
         places = [len(self._keys) + i for i in light]

@@ -70,9 +70,9 @@ class DistinctAggregate(Operator[Frame], Generic[Frame]):
         self.reservations = 2 + 2 * sum(call.distinct for call in aggregates)
         self._combiner = GroupCombiner(fields[: len(keys)], aggregates)
 
-    def push_dynamic_filter(self, value: Expression, late: DynamicFilter) -> bool:
+    def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
         """As `Aggregate.narrow`."""
-        return push_filter_to_groups(self.children[0], self._keys, value, late)
+        return push_filter_to_groups(self.children[0], self._keys, value, dynamic_filter)
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """The groups, once all rows have come."""
@@ -158,7 +158,7 @@ class DistinctAggregate(Operator[Frame], Generic[Frame]):
 def _inputs(call: AggregateCall) -> tuple[Expression, ...]:
     """What a DISTINCT call is computed from: its arguments, and what these are made of, if it orders by that.
 
-    `string_agg(DISTINCT number ORDER BY number)` takes the numbers' texts.
+    `string_agg(DISTINCT number ORDER BY number)` takes the numbers' strings.
     """
 
     def is_made(expression: Expression) -> bool:

@@ -41,9 +41,9 @@ class DistinctOnPrefilter(Operator[Frame], Generic[Frame]):
         place = ColumnRef(len(child.fields), _POSITION.name, _POSITION.type)
         self._calls, self._answer = _first_row_calls(place, order, len(keys))
 
-    def push_dynamic_filter(self, value: Expression, late: DynamicFilter) -> bool:
+    def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
         """What groups do not want as a whole, nobody does: the grouping above passes on nothing else."""
-        return self.children[0].push_dynamic_filter(value, late)
+        return self.children[0].push_dynamic_filter(value, dynamic_filter)
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """What is left of each chunk."""

@@ -24,7 +24,7 @@ _SPILLED_GROUPS: Final = 1 << 20
 _SPLIT_GROUPS: Final = 1 << 18
 """Groups from which merging all at once takes too long to be cancelled meanwhile."""
 _SPLIT_BYTES: Final = 64 << 20
-"""Bytes from which merging all at once takes too much memory beside them: few groups with long texts."""
+"""Bytes from which merging all at once takes too much memory beside them: few groups with long strings."""
 _SPLIT_PART: Final = 16
 """Of `memory_limit`, where that is less."""
 _PLACES: Final = 64

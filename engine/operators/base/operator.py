@@ -88,7 +88,7 @@ class Operator(ABC, Generic[Frame]):
         An operator calls `frames` of its children, not this.
         """
 
-    def push_dynamic_filter(self, value: Expression, late: DynamicFilter) -> bool:
+    def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
         """Take a condition on `value`, over this operator's columns, down to scans that can read less by it.
 
         Rows for which it is not true are not wanted: they may come all the same. Called before it runs.
@@ -121,7 +121,7 @@ class Operator(ABC, Generic[Frame]):
         return
 
     def encode_strings(self) -> None:
-        """Whoever takes the rows groups them: texts may come as `Device.encoded` has them.
+        """Whoever takes the rows groups them: strings may come as `Device.encoded` has them.
 
         Called before it runs. Operators that compare or keep rows need not do so.
         """

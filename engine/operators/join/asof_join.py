@@ -67,11 +67,11 @@ class AsofJoin(Operator[Frame], Generic[Frame]):
         super().__init__(fields, (left, right), OperatorProfile("ASOF join", details))
         self._keeps_left = keeps_left
 
-    def push_dynamic_filter(self, value: Expression, late: DynamicFilter) -> bool:
+    def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
         """Each of the left child's rows is answered for itself."""
         width = len(self.children[0].fields)
         of_left = all(index < width for index in referenced_columns(value))
-        return of_left and self.children[0].push_dynamic_filter(value, late)
+        return of_left and self.children[0].push_dynamic_filter(value, dynamic_filter)
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """The rows of the left child, once all of both have come; in their order if that fits in memory."""

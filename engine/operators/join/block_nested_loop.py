@@ -51,7 +51,7 @@ class BlockNestedLoopJoin(Generic[Frame]):
                 for frame in frames:
                     context.check_cancelled()
                     probe_rows.write(frame)
-            task.add_figure("held_rows", build_rows.rows)
+            task.add_figure("build_rows", build_rows.rows)
             loop = _BlockLoop(task.partition(task.level), probe_rows)
             with closing(build_rows.frames()) as rows, closing(coalesce_frames(context, rows)) as chunks:
                 yield from loop.join(chunks)

@@ -35,12 +35,12 @@ _MOST_ROWS: Final = 1 << 20
 _PIECES: Final = 8
 """Pieces of rows that would fill the memory that is left."""
 _FEW_STRINGS: Final = 1 << 14
-"""Rows whose texts are worth encoding: all of them are looked at for each chunk that is grouped."""
+"""Rows whose strings are worth encoding: all of them are looked at for each chunk that is grouped."""
 
 
 @dataclass(frozen=True)
 class BuildSide(Generic[Frame]):
-    """Held rows, ready to be found.
+    """Build rows, ready to be found.
 
     Attributes:
         frame: the rows; their keys only, where nothing else is wanted.

@@ -17,11 +17,11 @@ NullMarks: TypeAlias = Literal["none", "null keys", "all"]
 
 @dataclass(frozen=True, slots=True)
 class DeviceJoin(Generic[Frame]):
-    """What becomes of probed rows and their partners among held ones.
+    """What becomes of probe rows and their partners among build rows.
 
     Attributes:
         kind: of the join; any but asof and asof_left.
-        held: the rows that the table was made of the keys of, with the columns that are wanted.
+        build: the rows that the table was made of the keys of, with the columns that are wanted.
         condition: what pairs of equal keys must fulfil, too; None: nothing.
         null_marks: for a mark without such a condition. With one, a mark is null where the condition is
             null for some pair of the row and true for none.
@@ -40,11 +40,11 @@ class DeviceProbe(Protocol):
         """What the rows of a frame become, in portions of one frame each; at least one, maybe without rows.
 
         Columns are those of `frame`, for semi and anti no others, for a mark a boolean one, else those of
-        the held rows. Rows are in the order of the probed ones, and for one of these in that of the held
-        ones. Held rows without a partner are not among them: see `unmatched`.
+        the build rows. Rows are in the order of the probe rows, and for one of these in that of the build
+        rows. Build rows without a partner are not among them: see `unmatched_rows`.
 
         Args:
-            frame: the probed rows.
+            frame: the probe rows.
             keys: theirs, as for `JoinTable.matches`.
 
         Raises:
@@ -52,8 +52,8 @@ class DeviceProbe(Protocol):
         """
         ...
 
-    def unmatched(self) -> Any:
-        """For right and full: the held rows, in order, that no row had as a partner so far."""
+    def unmatched_rows(self) -> Any:
+        """For right and full: the build rows, in order, that no row had as a partner so far."""
         ...
 
 

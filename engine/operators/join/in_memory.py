@@ -49,7 +49,7 @@ class InMemoryJoin(Generic[Frame]):
         if task.kept is not None:
             task.kept.sides = sides
         build_rows = sum(side.rows for side in sides)
-        task.add_figure("held_rows", build_rows)
+        task.add_figure("build_rows", build_rows)
         task.profile.details["peak_memory"] = task.memory.peak
         if task.gives_nothing(build_rows):
             return
@@ -88,7 +88,7 @@ def probe_sides(
         yield from _stream(task, frames, probes)
     nothing = task.context.device.empty(task.probe_fields)
     for one in probes:
-        yield from one.unmatched(nothing)
+        yield from one.unmatched_rows(nothing)
 
 
 def _stream(

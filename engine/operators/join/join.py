@@ -78,12 +78,12 @@ class Join(Operator[Frame], Generic[Frame]):
             self._kept = None
 
     def filter_probe(self) -> None:
-        """Once the held rows are known, let scans of the other side read less. Called before it runs."""
+        """Once the build rows are known, let scans of the other side read less. Called before it runs."""
         self._dynamic_filters = key_filters(self.children[0], self._kind, self._condition)
         self.runs_again = not self._dynamic_filters
 
     def filter_build(self) -> bool:
-        """Read probed rows first, so that scans of the held side read less; whether any can."""
+        """Read probe rows first, so that scans of the build side read less; whether any can."""
         self._probe_first_filters = build_side_filters(self.children[1], self._kind, self._condition)
         if self._probe_first_filters:
             self.runs_again = False
@@ -91,12 +91,12 @@ class Join(Operator[Frame], Generic[Frame]):
             self.profile.details["reads_first"] = "left side"
         return bool(self._probe_first_filters)
 
-    def push_dynamic_filter(self, value: Expression, late: DynamicFilter) -> bool:
+    def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
         """To the side that it is about, where that side's rows come as they are."""
-        return push_filter_to_sides(self.children, self._kind, self._condition, value, late)
+        return push_filter_to_sides(self.children, self._kind, self._condition, value, dynamic_filter)
 
     def encode_strings(self) -> None:
-        """Those of held rows, and of the other side's where they are not compared here."""
+        """Those of build rows, and of the other side's where they are not compared here."""
         self._encodes = self._kind in _GIVES_BUILD_ROWS
         read = [
             *self._condition.probe_keys,
@@ -113,7 +113,7 @@ class Join(Operator[Frame], Generic[Frame]):
             if not task.gives_nothing(sum(side.rows for side in self._kept.sides)):
                 yield from probe_sides(task, probe, self._kept.sides)
             return
-        self.profile.details["held_rows"] = 0
+        self.profile.details["build_rows"] = 0
         if not self._probe_first_filters:
             yield from self._join_sides(context, probe)
             return

@@ -29,13 +29,13 @@ from bamquery.plan.nodes import Field, JoinKind
 from bamquery.plan.rewriting import renumber
 
 _KINDS: Final = frozenset({"inner", "semi", "right"})
-"""Kinds that have no use for probed rows without a partner."""
+"""Kinds that have no use for probe rows without a partner."""
 _KEEPS_PROBED: Final = frozenset({"inner", "left", "semi", "anti", "single", "mark"})
-"""Kinds that give nothing of a probed row that is left out, and lose nothing else by it."""
+"""Kinds that give nothing of a probe row that is left out, and lose nothing else by it."""
 _MOST_VALUES: Final = 64
 """Different keys that are named one by one; more are a column."""
 _MOST_ROWS: Final = 1 << 20
-"""Held rows beyond which nobody collects their keys."""
+"""Build rows beyond which nobody collects their keys."""
 _MOST_BYTES: Final = 1 << 24
 """Of collected keys."""
 _COPIES: Final = 2
@@ -51,13 +51,15 @@ _COUNTS: Final = (Field("rows", pa.int64()), Field("values", pa.int64()))
 def key_filters(
     probe: Operator[Any], kind: JoinKind, condition: JoinCondition
 ) -> Mapping[int, DynamicFilter]:
-    """A filter for each key, by its number, that some scan below the probed side has taken."""
+    """A filter for each key, by its number, that some scan below the probe side has taken."""
     taken = {}
     if kind in _KINDS:
-        for number, (key, held) in enumerate(zip(condition.probe_keys, condition.build_keys, strict=True)):
-            late = DynamicFilter(f"keys of a join, {format_expression(held)}")
-            if has_ordered_bounds(key.type) and probe.push_dynamic_filter(key, late):
-                taken[number] = late
+        for number, (key, build_key) in enumerate(
+            zip(condition.probe_keys, condition.build_keys, strict=True)
+        ):
+            dynamic_filter = DynamicFilter(f"keys of a join, {format_expression(build_key)}")
+            if has_ordered_bounds(key.type) and probe.push_dynamic_filter(key, dynamic_filter):
+                taken[number] = dynamic_filter
     return taken
 
 
@@ -66,11 +68,11 @@ def push_filter_to_sides(
     kind: JoinKind,
     condition: JoinCondition,
     value: Expression,
-    late: DynamicFilter,
+    dynamic_filter: DynamicFilter,
 ) -> bool:
     """See `Operator.narrow`, for a join: a condition on a key is one on the key that it is equal to, too."""
-    late.joins += 1
-    if late.joins > _MOST_JOINS:
+    dynamic_filter.joins += 1
+    if dynamic_filter.joins > _MOST_JOINS:
         return False
     probe, build = sides
     width = len(probe.fields)
@@ -79,21 +81,25 @@ def push_filter_to_sides(
     keys = list(zip(condition.probe_keys, condition.build_keys, condition.nulls_equal, strict=True))
     taken = False
     if of_probe and kind in _KEEPS_PROBED:
-        taken = probe.push_dynamic_filter(value, late)
+        taken = probe.push_dynamic_filter(value, dynamic_filter)
         if kind in ("inner", "semi"):
             for mine, other, nulls_equal in keys:
-                taken |= mine == value and not nulls_equal and build.push_dynamic_filter(other, late)
+                taken |= (
+                    mine == value and not nulls_equal and build.push_dynamic_filter(other, dynamic_filter)
+                )
     elif of_build and kind in ("inner", "right"):
         value = renumber(value, {index: index - width for index in read})
-        taken = build.push_dynamic_filter(value, late)
+        taken = build.push_dynamic_filter(value, dynamic_filter)
         if kind == "inner":
             for other, mine, nulls_equal in keys:
-                taken |= mine == value and not nulls_equal and probe.push_dynamic_filter(other, late)
+                taken |= (
+                    mine == value and not nulls_equal and probe.push_dynamic_filter(other, dynamic_filter)
+                )
     return taken
 
 
 class KeySummary(Closeable, Generic[Frame]):
-    """The least and greatest key of held rows, and all of them while they are few; a context manager.
+    """The least and greatest key of build rows, and all of them while they are few; a context manager.
 
     Keys are named as long as memory has room for them, and held until the context is left.
     """
@@ -109,14 +115,18 @@ class KeySummary(Closeable, Generic[Frame]):
         self._memory = context.memory.reservation("keys of a JOIN", spare=True)
         self._keys = {
             number: _OneKeySummary(
-                device, condition.build_keys[number], late, condition.nulls_equal[number], self._memory
+                device,
+                condition.build_keys[number],
+                dynamic_filter,
+                condition.nulls_equal[number],
+                self._memory,
             )
-            for number, late in filters.items()
+            for number, dynamic_filter in filters.items()
             if not _is_refused(device, condition.build_keys[number])
         }
 
     def add(self, frame: Frame) -> None:
-        """Take held rows.
+        """Take build rows.
 
         Raises:
             ExecutionError: a key cannot be computed.
@@ -125,12 +135,12 @@ class KeySummary(Closeable, Generic[Frame]):
             key.add(frame)
 
     def add_keys(self, keys: Frame) -> None:
-        """Take held keys, each of them a column."""
+        """Take build keys, each of them a column."""
         for number, key in self._keys.items():
             key.add_column(self._device.select(keys, [number]))
 
     def observe_keys(self, frames: Iterable[Frame]) -> Generator[Frame, None, None]:
-        """The same frames of held keys, taken as they pass."""
+        """The same frames of build keys, taken as they pass."""
         for frame in frames:
             self.add_keys(frame)
             yield frame
@@ -156,14 +166,14 @@ class _OneKeySummary(Generic[Frame]):
         self,
         device: Device[Frame],
         key: Expression,
-        late: DynamicFilter,
+        dynamic_filter: DynamicFilter,
         nulls_equal: bool,
         memory: Reservation,
     ) -> None:
         self._device = device
         self._memory = memory
         self._key = key
-        self._dynamic_filter = late
+        self._dynamic_filter = dynamic_filter
         self._nulls_equal = nulls_equal
         column = ColumnRef(0, "key", key.type)
         self._column = column

@@ -19,7 +19,7 @@ Flags = NDArray[np.bool_]
 
 
 class MarkJoinProbe(Generic[Frame]):
-    """Whether rows are among held ones, found by keys; thread-safe.
+    """Whether rows are among build rows, found by keys; thread-safe.
 
     A pair is equal if all columns are, and different if two values that are not null are. What else there
     is, nulls leave open. So the rows of both sides are told apart by which of their columns are null, and
@@ -28,7 +28,7 @@ class MarkJoinProbe(Generic[Frame]):
     """
 
     def __init__(self, context: ExecutionContext[Frame], build: Frame, condition: JoinCondition) -> None:
-        """`build`: the held rows."""
+        """`build`: the build rows."""
         self._context = context
         self._nulls_equal: Final = len(condition.probe_keys)
         self._mine = (*condition.probe_keys, *(mine for mine, _ in condition.compared))
@@ -43,7 +43,7 @@ class MarkJoinProbe(Generic[Frame]):
         self._lock = Lock()
 
     def probe(self, frame: Frame) -> tuple[Flags, Flags]:
-        """For each row whether a held one is equal, and whether nulls leave that open for one.
+        """For each row whether a build row is equal, and whether nulls leave that open for one.
 
         Raises:
             ExecutionError: a column cannot be computed.
@@ -55,20 +55,20 @@ class MarkJoinProbe(Generic[Frame]):
         for kind in np.unique(kinds).tolist():
             rows = np.flatnonzero(kinds == kind)
             own = keys if len(rows) == len(kinds) else device.take(keys, rows)
-            for held in self._build:
-                nulls = kind | held
+            for build_kind in self._build:
+                nulls = kind | build_kind
                 answer = open_ if nulls else equal
                 known = tuple(i for i in range(len(self._mine)) if not nulls >> i & 1)
                 if not known:
                     answer[rows] = True
                     continue
-                for _, positions, _ in self._table(held, known).matches(device.select(own, known)):
+                for _, positions, _ in self._table(build_kind, known).matches(device.select(own, known)):
                     self._context.check_cancelled()
                     answer[rows[positions]] = True
         return equal, open_
 
     def _table(self, kind: int, known: tuple[int, ...]) -> JoinTable[Frame]:
-        """The held rows of a kind, to be found by some of their columns."""
+        """The build rows of a kind, to be found by some of their columns."""
         with self._lock:
             if (kind, known) not in self._tables:
                 device = self._context.device

@@ -23,15 +23,15 @@ _PORTION: Final = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class JoinCondition:
-    """What makes a pair of a probed and a held row.
+    """What makes a pair of a probe row and a build row.
 
     Attributes:
-        probe_keys: over the probed side.
-        build_keys: over the held side, as many and of the same types.
+        probe_keys: over the probe side.
+        build_keys: over the build side, as many and of the same types.
         nulls_equal: for each key, whether null equals null.
-        residual: over the columns of the probed, then of the held side; None: keys are all.
+        residual: over the columns of the probe side, then of the build side; None: keys are all.
         compared: for a mark, what the residual says where it says of several columns that they are equal:
-            pairs of columns over the probed and over the held side.
+            pairs of columns over the probe and over the build side.
     """
 
     probe_keys: tuple[Expression, ...] = ()
@@ -46,7 +46,7 @@ class JoinCondition:
         return isinstance(self.residual, Literal) and self.residual.value.as_py() is not True
 
     def only_keys_matter(self, kind: JoinKind) -> bool:
-        """Whether nothing of the held rows matters but which keys there are."""
+        """Whether nothing of the build rows matters but which keys there are."""
         return kind in ("semi", "anti", "mark") and self.residual is None
 
 
@@ -56,8 +56,8 @@ class PairCondition:
 
     Attributes:
         expression: over the columns `probe_columns` and then `build_columns`, numbered from 0 on.
-        of_probe: columns of the probed side.
-        of_build: columns of the held side.
+        of_probe: columns of the probe side.
+        of_build: columns of the build side.
     """
 
     expression: Expression
@@ -66,7 +66,7 @@ class PairCondition:
 
     @staticmethod
     def from_residual(residual: Expression, probe_columns: int) -> PairCondition:
-        """The same as a condition over all columns of the probed, then of the held side."""
+        """The same as a condition over all columns of the probe side, then of the build side."""
         read = sorted(referenced_columns(residual))
         of_probe = tuple(index for index in read if index < probe_columns)
         of_build = tuple(index - probe_columns for index in read if index >= probe_columns)
@@ -77,13 +77,13 @@ class PairCondition:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Pairs of some consecutive probed rows, all there are of them.
+    """Pairs of some consecutive probe rows, all there are of them.
 
     Attributes:
         start, stop: those rows, the last one excluded.
-        positions: probed rows, ascending.
-        found: held rows.
-        undecided: probed rows in some pair for which the residual is null; None where nobody asked.
+        positions: probe rows, ascending.
+        found: build rows.
+        undecided: probe rows in some pair for which the residual is null; None where nobody asked.
     """
 
     start: int
@@ -94,7 +94,7 @@ class Pairs:
 
 
 class AllPairs(Generic[Frame]):
-    """Every row with each of `rows` held ones: a join table without keys."""
+    """Every row with each of `rows` build rows: a join table without keys."""
 
     def __init__(self, device: Device[Frame], rows: int) -> None:
         self._device = device
@@ -105,14 +105,14 @@ class AllPairs(Generic[Frame]):
         """All pairs; see `bamquery.engine.device.JoinTable`."""
         count = self._device.row_count(keys)
         step = max(_PORTION // max(self._rows, 1), 1)
-        held = np.arange(self._rows)
+        build = np.arange(self._rows)
         for start in range(0, count, step):
             stop = min(start + step, count)
-            yield stop, np.repeat(np.arange(start, stop), self._rows), np.tile(held, stop - start)
+            yield stop, np.repeat(np.arange(start, stop), self._rows), np.tile(build, stop - start)
 
 
 class JoinPairFinder(Generic[Frame]):
-    """Finds the pairs of frames with the held rows; thread-safe."""
+    """Finds the pairs of frames with the build rows; thread-safe."""
 
     def __init__(
         self,

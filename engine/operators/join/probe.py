@@ -1,4 +1,4 @@
-"""What becomes of probed rows and their partners, by the kind of join."""
+"""What becomes of probe rows and their partners, by the kind of join."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from bamquery.plan.nodes import JoinKind
 
 
 class JoinProbe(Generic[Frame]):
-    """Looks rows up among held ones and gives what a join of a kind makes of them; thread-safe."""
+    """Looks rows up among build rows and gives what a join of a kind makes of them; thread-safe."""
 
     def __init__(
         self,
@@ -102,16 +102,16 @@ class JoinProbe(Generic[Frame]):
         condition = None if residual is None else PairCondition.from_residual(residual, probe_columns)
         return table.start_join(DeviceJoin(self._kind, self._build.frame, condition, self._null_marks()))
 
-    def unmatched(self, nothing: Frame) -> Generator[Frame, None, None]:
-        """Held rows that were never found, if they are wanted, beside nulls for the columns of `nothing`."""
+    def unmatched_rows(self, nothing: Frame) -> Generator[Frame, None, None]:
+        """Build rows that were never found, if they are wanted, beside nulls for the columns of `nothing`."""
         if not self._gives_unmatched:
             return
         device = self._device
         if self._device_probe is not None:
-            lone = self._device_probe.unmatched()
+            unmatched = self._device_probe.unmatched_rows()
         else:
-            lone = device.take(self._build.frame, np.flatnonzero(~self._matched))
-        for frame in slice_frame(device, lone, self._portion):
+            unmatched = device.take(self._build.frame, np.flatnonzero(~self._matched))
+        for frame in slice_frame(device, unmatched, self._portion):
             rows = device.row_count(frame)
             if rows:
                 yield device.join_columns([null_columns(device, nothing, rows), frame])
@@ -126,10 +126,10 @@ class JoinProbe(Generic[Frame]):
         if self._kind == "single" and (np.diff(positions) == 0).any():
             raise several_rows_error()
         if self._kind in ("left", "full", "single"):
-            lone = select_positions(pairs.start, pairs.stop, positions, negate=True)
-            if len(lone):
-                positions = np.concatenate([positions, lone])
-                found = np.concatenate([found, np.full(len(lone), -1, np.int64)])
+            unmatched = select_positions(pairs.start, pairs.stop, positions, negate=True)
+            if len(unmatched):
+                positions = np.concatenate([positions, unmatched])
+                found = np.concatenate([found, np.full(len(unmatched), -1, np.int64)])
                 order = np.argsort(positions, kind="stable")
                 positions, found = positions[order], found[order]
                 take = self._device.take_or_null
@@ -155,7 +155,7 @@ class JoinProbe(Generic[Frame]):
         return device.join_columns([rows, truth_column(device, truth, unknown & ~truth)])
 
     def _null_mark_mask(self, rows: Frame) -> NDArray[np.bool_]:
-        """For rows that have no equal among the held ones: whether it is for nulls that this is not known."""
+        """For rows without an equal build row: whether it is for nulls that this is not known."""
         device, count = self._device, self._device.row_count(rows)
         which = self._null_marks()
         if which != "null keys":

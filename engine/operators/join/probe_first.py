@@ -1,4 +1,4 @@
-"""The probed side of a join read before the held one: where it has few rows, others need not be held."""
+"""The probe side of a join read before the build side: where it has few rows, others need not be held."""
 
 from __future__ import annotations
 
@@ -17,24 +17,26 @@ from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import JoinKind
 
 MOST_ROWS: Final = 1 << 20
-"""Probed rows up to which they are kept; their keys are collected up to as many."""
+"""Probe rows up to which they are kept; their keys are collected up to as many."""
 
 
 def build_side_filters(
     build: Operator[Any], kind: JoinKind, condition: JoinCondition
 ) -> Mapping[int, DynamicFilter]:
-    """A filter for each key, by its number, that some scan below the held side has taken.
+    """A filter for each key, by its number, that some scan below the build side has taken.
 
-    None for kinds that ask more of held rows than which ones have a probed row's keys: lone ones are wanted,
-    or a null among them makes the answer null.
+    None for kinds that ask more of build rows than which ones have a probe row's keys: unmatched ones,
+    or where a null among them makes the answer null.
     """
     asks_for_keys = kind in ("semi", "anti", "single") or (kind == "mark" and all(condition.nulls_equal))
     taken = {}
     if asks_for_keys:
-        for number, (key, probed) in enumerate(zip(condition.build_keys, condition.probe_keys, strict=True)):
-            late = DynamicFilter(f"keys of a join, {format_expression(probed)}")
-            if has_ordered_bounds(key.type) and build.push_dynamic_filter(key, late):
-                taken[number] = late
+        for number, (key, probe_key) in enumerate(
+            zip(condition.build_keys, condition.probe_keys, strict=True)
+        ):
+            dynamic_filter = DynamicFilter(f"keys of a join, {format_expression(probe_key)}")
+            if has_ordered_bounds(key.type) and build.push_dynamic_filter(key, dynamic_filter):
+                taken[number] = dynamic_filter
     return taken
 
 
@@ -45,7 +47,7 @@ def probe_first(
     condition: JoinCondition,
     filters: Mapping[int, DynamicFilter],
 ) -> Iterator[Callable[[], Generator[Frame, None, None]] | None]:
-    """Probed rows, to be asked for once; None where there are none. Filters have been told their keys.
+    """Probe rows, to be asked for once; None where there are none. Filters have been told their keys.
 
     Beyond some number of rows, or where memory ends, the rest is read when it is asked for, and filters stay
     empty.

@@ -117,7 +117,7 @@ class Recursion(Operator[Frame], Generic[Frame]):
             return
         step, lower = self._by_row
         small = RowRecursion(context, step, self.fields, distinct=distinct is not None)
-        with closing(current.frames()) as frames, context.memory.running(announced):
+        with closing(current.frames()) as frames, context.memory.attribute_to(announced):
             if not small.begin(frames, lower):
                 return
         with closing(small.frames()) as frames:
@@ -169,7 +169,7 @@ def _drain_next_step(
 ) -> Frame | None:
     before, context.alone = context.alone, alone
     try:
-        with context.memory.running(reserves):
+        with context.memory.attribute_to(reserves):
             return next(frames, None)
     finally:
         context.alone = before

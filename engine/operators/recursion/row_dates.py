@@ -19,9 +19,9 @@ from bamquery.engine.operators.recursion.row_values import (
     MOMENT,
     LeftToDeviceError,
     RowFunction,
+    check_bounds,
     of_one,
     of_two,
-    within,
 )
 from bamquery.plan.expressions import Expression, Literal
 
@@ -46,7 +46,7 @@ def cast_days(function: RowFunction, own: pa.DataType, kind: pa.DataType) -> Row
     return of_one(lambda moment: moment // DAY, function) if (own, kind) == (MOMENT, DATE) else None
 
 
-def moved(function: RowFunction, own: pa.DataType, span: Expression, sign: int) -> RowFunction | None:
+def move_moment(function: RowFunction, own: pa.DataType, span: Expression, sign: int) -> RowFunction | None:
     """A moment and an INTERVAL that is the same for all rows."""
     if own != MOMENT or not isinstance(span, Literal) or not is_interval(span.type):
         return None
@@ -57,15 +57,15 @@ def moved(function: RowFunction, own: pa.DataType, span: Expression, sign: int) 
     months = sign * found.months
     bounds = DAYS[MOMENT]
     if not months:
-        return within(bounds, of_one(lambda moment: moment + rest, function))
-    return within(bounds, of_one(lambda moment: _later(moment, months) + rest, function))
+        return check_bounds(bounds, of_one(lambda moment: moment + rest, function))
+    return check_bounds(bounds, of_one(lambda moment: _later(moment, months) + rest, function))
 
 
 def add_days(
     functions: Sequence[RowFunction], kinds: Sequence[pa.DataType], kind: pa.DataType
 ) -> RowFunction | None:
     """A date and a number of days."""
-    return within(DAYS[DATE], of_two(operator.add, functions)) if kinds[0] == kind == DATE else None
+    return check_bounds(DAYS[DATE], of_two(operator.add, functions)) if kinds[0] == kind == DATE else None
 
 
 def days_between(

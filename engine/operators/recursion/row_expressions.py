@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 
 from bamquery.data_types.type_groups import HUGEINT
-from bamquery.engine.operators.recursion.row_dates import DATE_CALLS, SIGNS, cast_days, moved, part
+from bamquery.engine.operators.recursion.row_dates import DATE_CALLS, SIGNS, cast_days, move_moment, part
 from bamquery.engine.operators.recursion.row_strings import TEXT_CALLS, substring
 from bamquery.engine.operators.recursion.row_values import (
     DAYS,
@@ -23,13 +23,13 @@ from bamquery.engine.operators.recursion.row_values import (
     LeftToDeviceError,
     Row,
     RowFunction,
+    check_bounds,
     finite,
     is_for_rows,
     of_one,
     of_two,
     short,
     value_of,
-    within,
 )
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
 
@@ -52,7 +52,7 @@ def row_function(expression: Expression) -> RowFunction | None:
             return _in_list(value, members)
         case Call(function=name, arguments=(value, span)) if name in SIGNS:
             function = row_function(value)
-            return None if function is None else moved(function, value.type, span, SIGNS[name])
+            return None if function is None else move_moment(function, value.type, span, SIGNS[name])
         case Call(function="date_part", arguments=(unit, value)):
             function = row_function(value)
             return None if function is None else part(unit, function, value.type)
@@ -111,7 +111,7 @@ def _cast_function(argument: Expression, kind: pa.DataType) -> RowFunction | Non
     if argument.type not in WHOLE:
         return None
     if kind in WHOLE:
-        return within(WHOLE[kind], of_one(int, function))
+        return check_bounds(WHOLE[kind], of_one(int, function))
     if kind == pa.float64() and argument.type != HUGEINT:
         return of_one(float, function)
     return of_one(str, function) if kind == pa.large_string() else None
@@ -127,7 +127,7 @@ def _arithmetic(compute: Callable[..., Any]) -> _Make:
             return None
         function = of_one(compute, arguments[0]) if len(kinds) == 1 else of_two(compute, arguments)
         if kind in WHOLE:
-            return within(WHOLE[kind], function)
+            return check_bounds(WHOLE[kind], function)
         return of_one(finite, function) if kind == pa.float64() else None
 
     return make

@@ -81,7 +81,7 @@ def _stage(plan: Plan, rows: RecursiveTableSource[Any], sides: list[Plan]) -> _M
             return None if below is None else _filter_and_project(below, (), expressions)
         case nodes.Aggregate(child=child):
             below, groups = _stage(child, rows, sides), grouped_rows(plan)
-            return None if below is None or groups is None else _grouped(below, groups)
+            return None if below is None or groups is None else _group_rows(below, groups)
         case nodes.Join():
             return _join(plan, rows, sides)
         case _:
@@ -92,7 +92,7 @@ def _keep_rows(rows: Rows) -> Rows:
     return rows
 
 
-def _grouped(below: _Make, groups: RowStage) -> _Make:
+def _group_rows(below: _Make, groups: RowStage) -> _Make:
     def make(sides: Sequence[Rows]) -> RowStage:
         before = below(sides)
         return lambda rows: groups(before(rows))
@@ -126,22 +126,22 @@ def _join(plan: nodes.Join, rows: RecursiveTableSource[Any], sides: list[Plan]) 
     fixed_left = not _reads(plan.left, rows)
     if plan.kind not in (_KINDS_FIXED_LEFT if fixed_left else _KINDS):
         return None
-    held, moving = (plan.left, plan.right) if fixed_left else (plan.right, plan.left)
+    build, moving = (plan.left, plan.right) if fixed_left else (plan.right, plan.left)
     condition = join_condition(plan)
     keys = _keys(condition, fixed_left=fixed_left)
     residual = functions_of([] if condition.residual is None else [condition.residual])
-    below, other = _stage(moving, rows, sides), _held(held, rows, sides)
+    below, other = _stage(moving, rows, sides), _lookup_side(build, rows, sides)
     if keys is None or residual is None or below is None or other is None:
         return None
-    moving_key, held_key = keys
-    lone = _lone(plan.kind, len(held.fields), fixed_left=fixed_left)
+    moving_key, build_key = keys
+    unmatched = _unmatched(plan.kind, len(build.fields), fixed_left=fixed_left)
     exists = {"semi": True, "anti": False}.get(plan.kind)
     is_single = plan.kind == "single"
 
     def table(rows: Rows) -> _Table:
         if not condition.probe_keys and len(rows) > (1 if is_single else _MOST_PAIRED):
             raise LeftToDeviceError
-        return _table(rows, held_key, condition.nulls_equal)
+        return _table(rows, build_key, condition.nulls_equal)
 
     def make(found: Sequence[Rows]) -> RowStage:
         before, table_for = below(found), other(found, table)
@@ -158,7 +158,7 @@ def _join(plan: nodes.Join, rows: RecursiveTableSource[Any], sides: list[Plan]) 
                     raise LeftToDeviceError
                 if exists is not None:
                     pairs = [row] if bool(pairs) is exists else []
-                made.extend(pairs or lone(row))
+                made.extend(pairs or unmatched(row))
                 if len(made) > MOST_MADE:
                     raise LeftToDeviceError
             return made
@@ -168,18 +168,18 @@ def _join(plan: nodes.Join, rows: RecursiveTableSource[Any], sides: list[Plan]) 
     return make
 
 
-def _held(plan: Plan, rows: RecursiveTableSource[Any], sides: list[Plan]) -> _MakeTable | None:
+def _lookup_side(plan: Plan, rows: RecursiveTableSource[Any], sides: list[Plan]) -> _MakeTable | None:
     """The side in which rows are looked up: a table made once, or of what each step makes of its rows."""
     if _reads(plan, rows):
         below = _stage(plan, rows, sides)
         if below is None:
             return None
 
-        def anew(found: Sequence[Rows], table: Callable[[Rows], _Table]) -> Callable[[Rows], _Table]:
+        def table_of_step(found: Sequence[Rows], table: Callable[[Rows], _Table]) -> Callable[[Rows], _Table]:
             before = below(found)
             return lambda rows: table(before(rows))
 
-        return anew
+        return table_of_step
     if estimated_rows(plan) > MOST_JOINED or any(map(draws_at_random, nodes_of(plan))):
         return None
     if not all(is_for_rows(field.type) for field in plan.fields):
@@ -194,7 +194,7 @@ def _held(plan: Plan, rows: RecursiveTableSource[Any], sides: list[Plan]) -> _Ma
     return once
 
 
-def _lone(kind: str, width: int, *, fixed_left: bool) -> Callable[[Row], Sequence[Row]]:
+def _unmatched(kind: str, width: int, *, fixed_left: bool) -> Callable[[Row], Sequence[Row]]:
     """What becomes of a row without a partner."""
     if kind not in ("left", "right", "single"):
         return lambda row: ()

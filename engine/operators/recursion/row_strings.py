@@ -1,4 +1,4 @@
-"""Functions of texts as functions of one row."""
+"""Functions of strings as functions of one row."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def value_of(scalar: Any) -> Any:
     if value is None:
         return None
     if kind in DAYS:
-        return _near(value, kind)
+        return _require_day(value, kind)
     if isinstance(value, str):
         return short(value)
     if isinstance(value, float):
@@ -92,7 +92,7 @@ def _values(column: Any) -> list[Any]:
         found: list[Any] = column.view(pa.int32() if kind == DATE else pa.int64()).to_pylist()
         for value in found:
             if value is not None:
-                _near(value, kind)
+                _require_day(value, kind)
         return found
     found = column.to_pylist()
     if kind == HUGEINT:
@@ -105,7 +105,7 @@ def _values(column: Any) -> list[Any]:
     return found
 
 
-def _near(value: int, kind: pa.DataType) -> int:
+def _require_day(value: int, kind: pa.DataType) -> int:
     low, high = DAYS[kind]
     if not low <= value <= high:
         raise LeftToDeviceError
@@ -158,7 +158,7 @@ def of_two(compute: Callable[[Any, Any], Any], arguments: Sequence[RowFunction])
     return function
 
 
-def within(bounds: tuple[int, int], argument: RowFunction) -> RowFunction:
+def check_bounds(bounds: tuple[int, int], argument: RowFunction) -> RowFunction:
     """The number; beyond the bounds it is left to a device."""
     low, high = bounds
 

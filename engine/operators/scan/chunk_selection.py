@@ -33,7 +33,7 @@ class SelectionPlan:
     numbers: RowNumbers | None = None
     """What computes the rows' numbers, where they are a column."""
 
-    def waiting(self) -> list[FilterStep]:
+    def next_steps(self) -> list[FilterStep]:
         """The steps for the next chunk."""
         return [step for step in (*self.steps, *self.dynamic_filters()) if self.order.is_worth(step)]
 
@@ -67,7 +67,7 @@ class ChunkSelection(Generic[Frame]):
             CancelledError, ExecutionError, StorageError: as operators do.
         """
         self._reads.count_chunk(self._pieces)
-        waiting = self._plan.waiting()
+        waiting = self._plan.next_steps()
         while waiting and (self._alive or not self._filtered):
             step = self._plan.order.next(waiting, self._cost)
             self._load_columns(step.columns)

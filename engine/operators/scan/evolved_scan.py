@@ -132,7 +132,7 @@ class EvolvedScan(Operator[Frame], Generic[Frame]):
             with closing(child.frames(context)) as frames:
                 yield from frames
 
-    def push_dynamic_filter(self, value: Expression, late: DynamicFilter) -> bool:
+    def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
         """Every child's columns are its own; each may take it."""
-        taken = [child.push_dynamic_filter(value, late) for child in self.children]
+        taken = [child.push_dynamic_filter(value, dynamic_filter) for child in self.children]
         return any(taken)

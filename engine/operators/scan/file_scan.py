@@ -41,13 +41,17 @@ class FileScan(Operator[Frame], Generic[Frame]):
         self._outputs = [place[column] for column in scan.columns]
         self._predicate = rebase(conjunction(scan.predicates), self._wanted) if scan.predicates else None
 
-    def push_dynamic_filter(self, value: Expression, late: DynamicFilter) -> bool:
+    def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
         """Taken where `value` is a column, or a cast of one, that has one value in each file."""
         column = column_under_casts(value)
-        if column is None or late.moves or self._columns[column.index] not in self._source.file_columns:
+        if (
+            column is None
+            or dynamic_filter.moves
+            or self._columns[column.index] not in self._source.file_columns
+        ):
             return False
         places = {index: self._columns[index] for index in referenced_columns(value)}
-        self._dynamic_filters.append((renumber(value, places), late))
+        self._dynamic_filters.append((renumber(value, places), dynamic_filter))
         return True
 
     def _note(self, files: Sequence[int] | None) -> None:
@@ -62,13 +66,13 @@ class FileScan(Operator[Frame], Generic[Frame]):
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """One frame a batch of the source."""
         files = self._files
-        late = [
+        conditions = [
             condition.as_expression(value)
-            for value, late in self._dynamic_filters
-            for condition in late.conditions
+            for value, dynamic_filter in self._dynamic_filters
+            for condition in dynamic_filter.conditions
         ]
-        if late:
-            files = files_to_read(self._source, late, files)
+        if conditions:
+            files = files_to_read(self._source, conditions, files)
             self._note(files)
 
         def read(batch: pa.RecordBatch) -> Frame:

@@ -75,12 +75,12 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         self._preferred: tuple[str, bool] | None = None
         super().__init__(scan.fields, (), _make_profile(scan, table, settings, self._steps))
 
-    def push_dynamic_filter(self, value: Expression, late: DynamicFilter) -> bool:
+    def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
         """Taken where `value` is a column, or a cast of one."""
         column = column_under_casts(value)
         if column is None or self._is_number(column):
             return False
-        taken = ScanDynamicFilter(late, self._over_source(value), self._schema)
+        taken = ScanDynamicFilter(dynamic_filter, self._over_source(value), self._schema)
         self._dynamic_filters.append(taken)
         self._show_dynamic_filters()
         return True
@@ -146,7 +146,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
     def _take_dynamic_filters(self, context: ExecutionContext[Frame]) -> None:
         """What others have learned by now: more to prune by, and rows that nobody wants."""
         known = {
-            c: None for late in self._dynamic_filters for c in late.conditions()
+            c: None for dynamic_filter in self._dynamic_filters for c in dynamic_filter.conditions()
         }  # once, whoever has told it
         found = dynamic_conjuncts(known, self._schema, context.device)
         self._ranges += [one for conjunct in found for one in conjunct.ranges]

@@ -27,9 +27,9 @@ class Sort(Operator[Frame], Generic[Frame]):
         super().__init__(child.fields, (child,), OperatorProfile("Sort", {"keys": len(keys)}))
         self._keys = tuple(keys)
 
-    def push_dynamic_filter(self, value: Expression, late: DynamicFilter) -> bool:
+    def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
         """The child's columns are its own."""
-        return self.children[0].push_dynamic_filter(value, late)
+        return self.children[0].push_dynamic_filter(value, dynamic_filter)
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """All rows, once they have come."""

@@ -28,18 +28,18 @@ class PartitionStarts(Generic[Frame]):
         return self
 
     def __next__(self) -> tuple[Frame, int | None]:
-        frame = self._next()
+        frame = self._next_frame()
         values = self._device.evaluate(self._keys, frame)
         changes = row_changes(self._device, self._keys, self._last, values)
         self._last = self._device.slice(values, self._device.row_count(values) - 1, 1)
         return frame, int(changes[-1]) if len(changes) else None
 
-    def rest(self) -> Generator[Frame, None, None]:
+    def rest_of_partition(self) -> Generator[Frame, None, None]:
         """The rows up to where the next partition begins; from there on the iterator goes on."""
         device = self._device
         while True:
             try:
-                frame = self._next()
+                frame = self._next_frame()
             except StopIteration:
                 return
             values = device.evaluate(self._keys, frame)
@@ -53,6 +53,6 @@ class PartitionStarts(Generic[Frame]):
                 self._again = device.slice(frame, end, count - end)
                 return
 
-    def _next(self) -> Frame:
+    def _next_frame(self) -> Frame:
         frame, self._again = self._again, None
         return next(self._frames) if frame is None else frame

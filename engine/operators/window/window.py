@@ -24,7 +24,7 @@ from bamquery.plan.expressions import ColumnRef, Expression, referenced_columns
 from bamquery.plan.windows import WindowCall
 
 _AT_ONCE: Final = 2
-"""Portions of a piece's answer that a thread makes ahead; where texts are large, there are more."""
+"""Portions of a piece's answer that a thread makes ahead; where strings are large, there are more."""
 _STATE_BYTES = 64
 """What a call holds of each row at most while it is computed: states, positions, the frame."""
 
@@ -48,11 +48,11 @@ class Window(Operator[Frame], Generic[Frame]):
         super().__init__(window.fields, (child,), OperatorProfile("Window", details))
         self._window = window
 
-    def push_dynamic_filter(self, value: Expression, late: DynamicFilter) -> bool:
+    def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
         """A condition on what partitions are made by leaves out whole partitions."""
         keys = {key.index for key in self._window.partition if isinstance(key, ColumnRef)}
         read = referenced_columns(value)
-        return bool(read) and read <= keys and self.children[0].push_dynamic_filter(value, late)
+        return bool(read) and read <= keys and self.children[0].push_dynamic_filter(value, dynamic_filter)
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """The rows, partition by partition."""
@@ -125,7 +125,9 @@ class Window(Operator[Frame], Generic[Frame]):
             rows += device.row_count(rest)
             size += device.nbytes(rest)
             if not memory.fits(self._needed_bytes(rows, size) + sum(busy)):
-                yield from self._compute_large(context, held, last, given.rest(), memory=memory, busy=busy)
+                yield from self._compute_large(
+                    context, held, last, given.rest_of_partition(), memory=memory, busy=busy
+                )
                 held, rows, size, last = [], 0, 0, 0
         if held:
             busy.append(self._needed_bytes(rows, size))

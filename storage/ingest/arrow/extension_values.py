@@ -19,7 +19,7 @@ _UUID_DASHES: Final = (8, 13, 18, 23)
 
 
 def plain(array: Any) -> Any:
-    """Truth values of bool8, texts of UUIDs; of any other extension what it is made of."""
+    """Truth values of bool8, strings of UUIDs; of any other extension what it is made of."""
     if isinstance(array.type, pa.Bool8Type):
         return array.storage.cast(pa.bool_())
     if isinstance(array.type, pa.UuidType):
@@ -46,13 +46,13 @@ def _uuid_texts(array: Any) -> Array:
     content = array.buffers()[1]
     stored = np.zeros(0, np.uint8) if content is None else np.frombuffer(content, np.uint8)
     octets = stored[first : first + len(array) * _UUID_BYTES].reshape(len(array), _UUID_BYTES)
-    texts = np.full((len(array), _UUID_LENGTH), ord("-"), np.uint8)
+    strings = np.full((len(array), _UUID_LENGTH), ord("-"), np.uint8)
     places = [i for i in range(_UUID_LENGTH) if i not in _UUID_DASHES]
-    texts[:, places[0::2]] = _HEX[octets >> 4]
-    texts[:, places[1::2]] = _HEX[octets & 15]
+    strings[:, places[0::2]] = _HEX[octets >> 4]
+    strings[:, places[1::2]] = _HEX[octets & 15]
     # Offsets go on also over nulls, whose bytes are there too.
     offsets = np.arange(len(array) + 1, dtype=np.int64) * _UUID_LENGTH
     written: Array = pa.LargeStringArray.from_buffers(
-        len(array), pa.py_buffer(offsets.data), pa.py_buffer(texts.data)
+        len(array), pa.py_buffer(offsets.data), pa.py_buffer(strings.data)
     )
     return pc.if_else(array.is_valid(), written, None) if array.null_count else written

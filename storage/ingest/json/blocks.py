@@ -117,7 +117,7 @@ def _object_blocks(path: Path, *, array: bool) -> Iterator[JsonBlock]:
                 position += 1
                 continue
             if state in ("after", "end"):
-                raise _broken(path, row + len(objects))
+                raise _unreadable_object(path, row + len(objects))
             end = _value_end(text, position, path, row + len(objects))
             if end is None or (end == len(text) and text[end - 1] not in '}]"'):
                 break  # it may go on in the next chunk
@@ -128,12 +128,12 @@ def _object_blocks(path: Path, *, array: bool) -> Iterator[JsonBlock]:
                 yield _block(objects, row)
                 row, objects, size = row + len(objects), [], 0
         if len(text) - position > _LONGEST_OBJECT:
-            raise _broken(path, row + len(objects))
+            raise _unreadable_object(path, row + len(objects))
     if not array and position < len(text):
         # Numbers and words may end with the file.
         objects.append(text[position:])
     elif array and (state != "end" or text[position:].strip(_SPACE_TEXT)):
-        raise _broken(path, row + len(objects))
+        raise _unreadable_object(path, row + len(objects))
     if objects:
         yield _block(objects, row)
 
@@ -170,11 +170,11 @@ def _step(state: str, character: str, path: Path, row: int) -> str:
         ("after", "]"): "end",
     }.get((state, character))
     if following is None:
-        raise _broken(path, row)
+        raise _unreadable_object(path, row)
     return following
 
 
-def _broken(path: Path, row: int) -> IngestError:
+def _unreadable_object(path: Path, row: int) -> IngestError:
     return IngestError(f"object {row}: is not JSON, or the array is not closed", path)
 
 

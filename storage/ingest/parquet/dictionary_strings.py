@@ -1,4 +1,4 @@
-"""Texts of Parquet files that are small there and large in memory: a dictionary's, which come many times."""
+"""Strings of Parquet files that are small there and large in memory: a dictionary's, each many times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bamquery.storage.ingest.parquet.footer import ColumnChunk
 from bamquery.storage.ingest.sources.source import BATCH_BYTES
 
 _SHORT: Final = 64
-"""Bytes of texts on average that batches of any number of rows may have."""
+"""Bytes of strings on average that batches of any number of rows may have."""
 
 
 def long_texts(probe: pq.ParquetFile, group: int, names: Sequence[str], rows: int) -> list[str]:
@@ -32,15 +32,15 @@ def long_texts(probe: pq.ParquetFile, group: int, names: Sequence[str], rows: in
     found = []
     for name, column in zip(first.schema.names, first.columns, strict=True):
         if isinstance(column, pa.DictionaryArray) and len(column.dictionary):
-            texts: Any = column.dictionary
-            longest = pc.max(pc.binary_length(texts)).as_py() or 0
+            strings: Any = column.dictionary
+            longest = pc.max(pc.binary_length(strings)).as_py() or 0
             if longest > _SHORT and longest * rows > BATCH_BYTES:
                 found.append(name)
     return found
 
 
 def may_blow_up(chunks: Iterable[tuple[str, ColumnChunk]], group_rows: int, rows: int) -> list[str]:
-    """Columns of texts of which `rows` at once may be far more than what is stored of them.
+    """Columns of strings of which `rows` at once may be far more than what is stored of them.
 
     What is stored of a text is not more than what is stored of its column.
 
@@ -54,7 +54,7 @@ def may_blow_up(chunks: Iterable[tuple[str, ColumnChunk]], group_rows: int, rows
 
 
 def small_slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The batch in slices whose texts are about `BATCH_BYTES` at most where dictionaries are looked up."""
+    """The batch in slices whose strings are about `BATCH_BYTES` at most where dictionaries are looked up."""
     sizes = np.zeros(batch.num_rows, np.int64)
     for column in batch.columns:
         if isinstance(column, pa.DictionaryArray):

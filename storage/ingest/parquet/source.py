@@ -35,13 +35,13 @@ class _Wanted:
 
     Attributes:
         names: of them, each once.
-        texts: names of those that may come as dictionaries.
+        strings: names of those that may come as dictionaries.
         columns: for each column its place in batches, and how its values are read where Arrow reads others.
             Columns come in the order of names; of several of one name all come, in the file's order.
     """
 
     names: list[str]
-    texts: list[str]
+    strings: list[str]
     columns: list[tuple[int, Reading | None]]
 
 
@@ -95,8 +95,8 @@ class ParquetPart:
             by_name.setdefault(name, []).append(i)
         names = list(dict.fromkeys(own[i] for i in columns))
         places = {i: place for place, i in enumerate(i for name in names for i in by_name[name])}
-        texts = [own[i] for i, type_ in zip(columns, types, strict=True) if _is_text(type_)]
-        return _Wanted(names, texts, [(places[i], self._readings.get(i)) for i in columns])
+        strings = [own[i] for i, type_ in zip(columns, types, strict=True) if _is_text(type_)]
+        return _Wanted(names, strings, [(places[i], self._readings.get(i)) for i in columns])
 
     def _read_group(self, file: pq.ParquetFile, group: int, wanted: _Wanted) -> Iterator[Chunk]:
         first_row = 1
@@ -123,14 +123,14 @@ class ParquetPart:
     def _batches(self, file: pq.ParquetFile, group: int, wanted: _Wanted) -> Iterator[pa.RecordBatch]:
         """The rows of a group, few at once where they are wide."""
         group_rows = file.metadata.row_group(group).num_rows
-        names, texts = set(wanted.names), set(wanted.texts)
+        names, strings = set(wanted.names), set(wanted.strings)
         stored = (
             [(name, chunk) for name, chunk in self._chunks_by_name(group) if name in names] if names else []
         )
         rows = _batch_rows(sum(chunk.bytes for _, chunk in stored), len(names), group_rows)
         long: list[str] = []
         threatening = may_blow_up(
-            ((name, chunk) for name, chunk in stored if name in texts), group_rows, rows
+            ((name, chunk) for name, chunk in stored if name in strings), group_rows, rows
         )
         if threatening:
             with self._open(threatening) as probe:

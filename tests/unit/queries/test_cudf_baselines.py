@@ -92,7 +92,7 @@ def test_pinned_columns_with_nulls_take_their_bitmaps_along(taxi: Path, fakes: d
     system.open()
     system.ask(question("q5"))
     # trip_distance, total_amount, extra and tolls_amount have no nulls in the sample's files.
-    bitmaps = system.moved(question("q5")) - 8 * rows * 6  # type: ignore[operator]
+    bitmaps = system.bytes_moved(question("q5")) - 8 * rows * 6  # type: ignore[operator]
     assert bitmaps % (-(-rows // 512) * 64) == 0
     assert bitmaps > 0
     assert system.count() == 1124

@@ -57,7 +57,7 @@ def test_every_strategy_runs_and_is_checked(taxi: Path) -> None:
                 # Where every row matches there is nothing to pick.
                 assert timing.ran == (timing.strategy if point.wanted < 1 else "stream")
                 assert len(timing.seconds) == 2
-            assert point.chosen in measuring.STRATEGIES[:3]
+            assert point.chosen_strategy in measuring.STRATEGIES[:3]
     streamed, _, blocks, _ = result.curves[0].points[0].timings
     assert blocks.bytes_read < streamed.bytes_read
     assert blocks.bytes_needed == streamed.bytes_needed

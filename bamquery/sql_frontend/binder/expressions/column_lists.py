@@ -55,7 +55,7 @@ def _expand_item(item: exp.Expr, scope: Scope, sql: str, fold: FoldConstants) ->
             if alias is not None and "\\" in alias.name:
                 raise ValueError("an alias with \\0 or \\1 for the names of COLUMNS() is not supported")
         if not whole and alias is None:
-            names = [next(_chosen(column)).name for column in columns]
+            names = [next(_chosen_columns(column)).name for column in columns]
             columns = [exp.alias_(c, n, quoted=True, copy=False) for c, n in zip(columns, names, strict=True)]
     else:
         yield item
@@ -172,7 +172,7 @@ def _calls(node: exp.Expr) -> list[exp.Anonymous]:
     return [part for part in parts if isinstance(part, exp.Anonymous) and part.name.lower() == "columns"]
 
 
-def _chosen(node: exp.Expr) -> Iterator[exp.Column]:
+def _chosen_columns(node: exp.Expr) -> Iterator[exp.Column]:
     return (part for part in node.walk() if isinstance(part, exp.Column) and "chosen" in part.meta)
 
 

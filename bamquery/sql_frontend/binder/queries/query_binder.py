@@ -43,7 +43,7 @@ def _bind(node: exp.Expr, sql: str, catalog: Catalog, environment: Environment) 
     check_cancelled()
     try:
         rows = _bind_nested(node, sql, catalog, environment)
-        return rows.over(unnest_subqueries(rows.plan))
+        return rows.with_plan(unnest_subqueries(rows.plan))
     except UnnestingError as error:
         words, call = f"{error} is not supported", error.call
         place = Reason(words, call.line, call.column) if call.line else Reason(words)
@@ -110,7 +110,7 @@ def _bind_with_own_order(
         offset = row_count(node, "offset", sql)
     faults.check()
     assert rows is not None
-    return rows.over(bind_limit(rows.plan, limit, offset))
+    return rows.with_plan(bind_limit(rows.plan, limit, offset))
 
 
 def _check_no_alias(node: exp.Expr, sql: str) -> None:

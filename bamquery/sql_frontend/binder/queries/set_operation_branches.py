@@ -56,7 +56,7 @@ class Rows:
     scopes: Sequence[Scope] = ()
     combined: bool = False
 
-    def over(self, plan: Plan) -> Rows:
+    def with_plan(self, plan: Plan) -> Rows:
         """The same of another plan with as many columns, such as the rows sorted."""
         return replace(self, plan=plan)
 
@@ -64,7 +64,7 @@ class Rows:
 def any_unwritten(terms: Sequence[exp.Expr], query: exp.Expr) -> bool:
     """Whether a term is an expression, no name or constant, that no SELECT of the set operation writes so."""
     expressions = [term for term in terms if not isinstance(term.unnest(), exp.Column)]
-    written = {_comparable(item) for item in _selected(query)} if expressions else set()
+    written = {_comparable(item) for item in _selected_expressions(query)} if expressions else set()
     return any(_comparable(term) not in written for term in expressions)
 
 
@@ -101,7 +101,7 @@ def written_position(node: exp.Expr, rows: Rows) -> int | None:
     return found.pop() if found else None
 
 
-def _selected(query: exp.Expr) -> Iterator[exp.Expr]:
+def _selected_expressions(query: exp.Expr) -> Iterator[exp.Expr]:
     """What the SELECTs of a set operation select, as written."""
     waiting = [query]
     while waiting:
@@ -164,11 +164,11 @@ def _qualify_columns(node: exp.Expr, scope: Scope) -> exp.Expr:
 def _with_table(node: exp.Column, scope: Scope) -> exp.Expr:
     """A column with its table; a field, which nothing selects, where the table is a column of this scope."""
     chosen: ColumnRef | None = node.meta.get("chosen")
-    found = scope.named(node.name, node.table) if chosen is None else chosen
+    found = scope.find_column(node.name, node.table) if chosen is None else chosen
     if found is not None and node.db:
         table = scope.table_of(found)
         return node if table is None or not table.stored else _reference(found, scope)
-    if found is None and node.table and not node.db and scope.named(node.table) is not None:
+    if found is None and node.table and not node.db and scope.find_column(node.table) is not None:
         return exp.Dot(this=exp.to_identifier(node.table), expression=exp.to_identifier(node.name))
     return node if found is None else _reference(found, scope)
 

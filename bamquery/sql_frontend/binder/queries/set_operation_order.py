@@ -75,7 +75,7 @@ def ordered_rows(
         output = SelectOutput([Item(column, column.name, None) for column in columns], None, terms)
         plan = apply_order(rows.plan, output)
     if not over_result:
-        return rows.over(plan)
+        return rows.with_plan(plan)
     names = [column.name for column in scope.columns]
     return Rows(plan, [Branch(names, scope.columns, scope, range(len(names)))], [scope])
 

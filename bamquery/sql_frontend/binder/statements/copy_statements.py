@@ -101,7 +101,7 @@ def bind_copy_to(tree: syntax.CopyTo, sql: str, catalog: Catalog) -> CopyTo:
     if isinstance(source, exp.Table):
         stored = bind_table(source.name, source, sql, catalog)
         plan: Plan = Scan(stored, tuple(range(len(stored.schema))))
-        plan = _chosen(plan, tree.args.get("columns") or (), source.name, sql)
+        plan = _select_columns(plan, tree.args.get("columns") or (), source.name, sql)
     else:
         with errors_at(sql, source):
             if not isinstance(source, (exp.Query, exp.Values)):
@@ -176,7 +176,7 @@ def _check_level(codec: Any, level: int | None) -> None:
         raise ValueError(f"compression_level: {codec} takes {lowest} to {highest}, not {level}")
 
 
-def _chosen(plan: Plan, columns: Any, table: str, sql: str) -> Plan:
+def _select_columns(plan: Plan, columns: Any, table: str, sql: str) -> Plan:
     if not columns:
         return plan
     places = {fold_case(field.name): place for place, field in enumerate(plan.fields)}

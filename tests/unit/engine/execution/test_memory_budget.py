@@ -114,11 +114,14 @@ def test_a_part_that_runs_again_can_count_on_as_much_each_time() -> None:
             for _ in range(3):
                 assert rows.fits(800 - 2 * 133)
                 assert not rows.fits(800 - 2 * 133 + 1)
-                with budget.running(step), budget.reservation("JOIN") as one:  # the other one never begins
+                with (
+                    budget.attribute_to(step),
+                    budget.reservation("JOIN") as one,
+                ):  # the other one never begins
                     assert one.room == 133
-                    with budget.running(None), budget.reservation("JOIN", spare=True) as spare:
+                    with budget.attribute_to(None), budget.reservation("JOIN", spare=True) as spare:
                         assert spare.room == 0
-                with budget.running(step), budget.repeat_announced(1) as inner:  # a step within the step
+                with budget.attribute_to(step), budget.repeat_announced(1) as inner:  # a step within the step
                     assert (inner.left, step.left) == (1, 1)
             with budget.reservation("ORDER BY") as outside:
                 assert outside.room == 0

@@ -134,4 +134,4 @@ def test_threads_note_found_rows_one_after_the_other(
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(look_up, range(4)))
-    assert rows.unmatched().columns[0].values() == [36, 37, 38, 39]
+    assert rows.unmatched_rows().columns[0].values() == [36, 37, 38, 39]

@@ -286,7 +286,7 @@ def test_setting_is_known(tmp_path: Path) -> None:
         "SELECT money FROM few WHERE money IN (SELECT money FROM facts)",
     ],
 )
-def test_a_small_side_is_read_first(con: Connection, sql: str) -> None:
+def test_a_small_side_is_probed_first(con: Connection, sql: str) -> None:
     few, all_, shown = _both(con, sql)
     assert few < all_ / 2
     assert any("keys of a join" in text for text in shown)
@@ -305,14 +305,14 @@ def test_not_first_where_more_than_keys_counts(con: Connection, sql: str) -> Non
     assert shown == []
 
 
-def test_nothing_read_first(con: Connection) -> None:
+def test_nothing_probed_first(con: Connection) -> None:
     result = con.sql("SELECT small FROM none WHERE EXISTS (FROM facts f WHERE f.ordered = small)")
     assert result.to_arrow().num_rows == 0
     few, all_, _ = _both(con, "SELECT small FROM none WHERE small IN (SELECT ordered FROM facts)")
     assert few <= all_
 
 
-def test_read_first_by_files(con: Connection) -> None:
+def test_probed_first_by_files(con: Connection) -> None:
     con.sql("SET memory_limit = '200KB'")
     _both(
         con,

@@ -10,7 +10,7 @@ import pytest
 
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.operators.recursion import distinct_set as seen_rows
+from bamquery.engine.operators.recursion import distinct_set
 from bamquery.engine.operators.recursion.distinct_set import DistinctSet
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.engine.settings import Settings
@@ -64,7 +64,7 @@ def test_steps_are_as_those_of_a_set(
     tmp_path: Path, limit: str, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Small and large steps, with rows of their own twice, of the step before, and of ones long ago."""
-    monkeypatch.setattr(seen_rows, "_MANY_ROWS", many)
+    monkeypatch.setattr(distinct_set, "_MANY_ROWS", many)
     random = np.random.default_rng(1)
     profile = OperatorProfile("Recursion")
     known: set[int] = set()

@@ -16,7 +16,7 @@ from bamquery.errors import IngestError
 from bamquery.queries import arguments
 from bamquery.queries.baselines import BASELINES
 from bamquery.queries.generator.recipe import COLUMNS, ORDERS, Q5_COLUMNS, Recipe
-from bamquery.queries.measuring_options import add_options, settings_of, write_measurements
+from bamquery.queries.measuring.options import add_options, settings_of, write_measurements
 from bamquery.queries.questions import NAMES
 from bamquery.queries.selectivity.command import add_arguments as add_selectivity
 from bamquery.queries.timeline import add_arguments as add_timeline
@@ -69,9 +69,9 @@ def _load(options: argparse.Namespace) -> int:
     from rich.console import Console  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    from bamquery.queries.loader import FileReport, load  # noqa: PLC0415
     from bamquery.queries.sample import trip_files  # noqa: PLC0415
-    from bamquery.queries.zones import load_zones  # noqa: PLC0415
+    from bamquery.queries.trips.loader import FileReport, load  # noqa: PLC0415
+    from bamquery.queries.trips.zones import load_zones  # noqa: PLC0415
     from bamquery.storage.database.database import Database  # noqa: PLC0415
     from bamquery.storage.ingest.sources.paths import expand  # noqa: PLC0415
 

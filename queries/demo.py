@@ -15,13 +15,13 @@ from rich.text import Text
 from bamquery.errors import StorageError
 from bamquery.queries.generator.generate import generate
 from bamquery.queries.generator.recipe import Q5_COLUMNS, Recipe
-from bamquery.queries.loader import load
-from bamquery.queries.machine import machine_line
+from bamquery.queries.measuring.machine import machine_line
 from bamquery.queries.plot import draw
 from bamquery.queries.report import json_of, table_of
 from bamquery.queries.runner import Plan, RunResult, run
 from bamquery.queries.sample import trip_files
-from bamquery.queries.zones import load_zones
+from bamquery.queries.trips.loader import load
+from bamquery.queries.trips.zones import load_zones
 from bamquery.storage.database.database import Database
 
 GENERATED_ROWS: Final = 10_000_000

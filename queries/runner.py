@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bamquery.errors import BamQueryError
-from bamquery.queries.cold import drop_caches, files_below
-from bamquery.queries.export import export, export_path, require_copy
-from bamquery.queries.footprint import footprint
+from bamquery.queries.measuring.cold import drop_caches, files_below
+from bamquery.queries.measuring.footprint import footprint
 from bamquery.queries.questions import COLUMNS, NAMES, Question, questions
 from bamquery.queries.systems import Answer, BamQuerySystem, Io, System, baseline
+from bamquery.queries.trips.export import export, export_path, require_copy
 from bamquery.storage.database.database import Database
 from bamquery.storage.ingest import Progress
 

@@ -248,15 +248,15 @@ def _bench(arguments: Sequence[str]) -> int:
     )
     options = parser.parse_args(arguments[:1])
     if options.what == "startup":
-        from bamquery.queries.startup import main as startup  # noqa: PLC0415
+        from bamquery.queries.measuring.startup import main as startup  # noqa: PLC0415
 
         return startup(arguments[1:])
     if options.what == "planning":
-        from bamquery.queries.planning import main as planning  # noqa: PLC0415
+        from bamquery.queries.measuring.planning import main as planning  # noqa: PLC0415
 
         return planning(list(arguments[1:]))
     if options.what == "recursion":
-        from bamquery.queries.recursion import main as recursion  # noqa: PLC0415
+        from bamquery.queries.measuring.recursion import main as recursion  # noqa: PLC0415
 
         return recursion(list(arguments[1:]))
     if options.what == "ingest":
@@ -268,7 +268,7 @@ def _bench(arguments: Sequence[str]) -> int:
 
         return speed(arguments[1:])
     if options.what == "spill":
-        from bamquery.queries.spilling import main as spill  # noqa: PLC0415
+        from bamquery.queries.measuring.spilling import main as spill  # noqa: PLC0415
 
         return spill(list(arguments[1:]))
     if options.what == "memory":

@@ -7,8 +7,8 @@ from typing import Any
 import cudf
 
 from bamquery.queries.baselines import cudf_parquet
-from bamquery.queries.parquet_files import column_bytes, parquet_files
 from bamquery.queries.questions import LONG_MILES, Question
+from bamquery.queries.trips.parquet_files import column_bytes, parquet_files
 
 
 class System(cudf_parquet.System):

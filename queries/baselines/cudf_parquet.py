@@ -8,9 +8,9 @@ from typing import Any
 import cudf
 
 from bamquery.queries.baselines.cudf_frames import long_trips, mean_of, prepare, synchronise
-from bamquery.queries.parquet_files import column_bytes, parquet_files
 from bamquery.queries.questions import Question
 from bamquery.queries.systems import Answer
+from bamquery.queries.trips.parquet_files import column_bytes, parquet_files
 
 
 class System:

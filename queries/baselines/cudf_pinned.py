@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from bamquery.errors import MemoryLimitError
 from bamquery.queries.baselines.cudf_frames import long_trips, mean_of, prepare, synchronise
-from bamquery.queries.parquet_files import parquet_files
 from bamquery.queries.questions import Question
 from bamquery.queries.systems import Answer
+from bamquery.queries.trips.parquet_files import parquet_files
 
 _LABEL: Final = "cuDF, pinned memory"
 _MASK_BYTES: Final = 64

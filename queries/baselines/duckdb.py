@@ -7,9 +7,9 @@ from typing import Any
 
 import duckdb
 
-from bamquery.queries.parquet_files import parquet_files
 from bamquery.queries.questions import LONG_MILES, Question
 from bamquery.queries.systems import Answer
+from bamquery.queries.trips.parquet_files import parquet_files
 
 
 class System:

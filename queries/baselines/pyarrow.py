@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import pyarrow.dataset
 
-from bamquery.queries.arrow import compute
-from bamquery.queries.parquet_files import column_bytes, parquet_files
 from bamquery.queries.questions import LONG_MILES, Question
 from bamquery.queries.systems import Answer
+from bamquery.queries.trips.arrow import compute
+from bamquery.queries.trips.parquet_files import column_bytes, parquet_files
 
 _dataset: Final[Any] = pyarrow.dataset
 

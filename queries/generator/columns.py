@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.queries.arrow import Array, arrow
 from bamquery.queries.generator.chunk import Chunk
 from bamquery.queries.generator.hashing import bits
 from bamquery.queries.generator.lookup import frequency_table, quantile_table
@@ -18,7 +17,8 @@ from bamquery.queries.generator.model import Flags
 from bamquery.queries.generator.recipe import COLUMNS
 from bamquery.queries.generator.tariff import AIRPORT, IMPROVEMENT, MTA_TAX, ZONES, Cents, Month
 from bamquery.queries.generator.years import YEARS
-from bamquery.queries.schema import FLAGS, SERVICES, TRIPS
+from bamquery.queries.trips.arrow import Array, arrow
+from bamquery.queries.trips.schema import FLAGS, SERVICES, TRIPS
 
 Numbers = NDArray[Any]
 # Values of a column and which of them are null (None where none is).

@@ -16,7 +16,7 @@ from bamquery.queries.generator.columns import column
 from bamquery.queries.generator.model import Model
 from bamquery.queries.generator.permutation import Permutation
 from bamquery.queries.generator.recipe import COLUMNS, Recipe
-from bamquery.queries.schema import TRIPS
+from bamquery.queries.trips.schema import TRIPS
 from bamquery.storage.database.database import Database
 from bamquery.storage.ingest import Progress
 

@@ -19,9 +19,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from bamquery.errors import BamQueryError
-from bamquery.queries.arrow import arrow
 from bamquery.queries.generator.recipe import Recipe
 from bamquery.queries.generator.worker import Share
+from bamquery.queries.trips.arrow import arrow
 
 _MODULE: Final = "bamquery.queries.generator.worker"
 _WAIT_S: Final = 10.0

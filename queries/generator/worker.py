@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from bamquery.queries.arrow import arrow
 from bamquery.queries.generator.generate import BATCH_ROWS, TripGenerator
 from bamquery.queries.generator.recipe import Recipe
+from bamquery.queries.trips.arrow import arrow
 
 GROUPED: Final = 4
 """Batches that are sent as one where that changes no fragment: longer ones are written without a copy."""

@@ -13,7 +13,7 @@ from typing import Any, Final
 from bamquery.connection.connection import connect
 from bamquery.engine.human_units import human_bytes
 from bamquery.engine.settings import parse_bytes
-from bamquery.queries.machine import describe_machine
+from bamquery.queries.measuring.machine import describe_machine
 from bamquery.queries.memory.cases import CASES, Case
 from bamquery.queries.memory.measuring import Measured, measure, run_case
 from bamquery.queries.memory.tables import make_table, sizes

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from bamquery.queries import arguments
-from bamquery.queries.measuring_options import add_options, settings_of, write_measurements
+from bamquery.queries.measuring.options import add_options, settings_of, write_measurements
 
 _OK: Final = 0
 _WRONG: Final = 1

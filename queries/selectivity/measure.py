@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from bamquery.connection.connection import Connection, connect
 from bamquery.engine.profiling.query_profile import QueryProfile
-from bamquery.queries.export import export, export_path
 from bamquery.queries.questions import AMOUNTS, COLUMNS
 from bamquery.queries.runner import agree, require_columns
 from bamquery.queries.selectivity.reference import Reference, reference
 from bamquery.queries.selectivity.thresholds import thresholds
+from bamquery.queries.trips.export import export, export_path
 from bamquery.storage.database.database import Database
 from bamquery.storage.ingest import Progress
 

@@ -11,8 +11,8 @@ from typing import Any, Final, Protocol
 
 import pyarrow.dataset
 
-from bamquery.queries.arrow import compute
-from bamquery.queries.parquet_files import parquet_files
+from bamquery.queries.trips.arrow import compute
+from bamquery.queries.trips.parquet_files import parquet_files
 
 _dataset: Final[Any] = pyarrow.dataset
 

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bamquery.queries.machine import describe_machine, device_line
+from bamquery.queries.measuring.machine import describe_machine, device_line
 from bamquery.queries.report import duration
 from bamquery.queries.selectivity.measure import Curve, Point, Result, Timing, query
 

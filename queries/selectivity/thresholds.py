@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bamquery.queries.arrow import arrow
+from bamquery.queries.trips.arrow import arrow
 from bamquery.storage.tables.snapshot import Snapshot
 
 _SAMPLE_ROWS: Final = 20_000_000

@@ -68,7 +68,7 @@ def _run(options: argparse.Namespace, folder: Path, command: str, queries: Seque
     from rich.console import Console  # noqa: PLC0415
 
     from bamquery.engine.device_factory import open_device  # noqa: PLC0415
-    from bamquery.queries.machine import device_line  # noqa: PLC0415
+    from bamquery.queries.measuring.machine import device_line  # noqa: PLC0415
     from bamquery.queries.speed.data import tpch_data, trips_data  # noqa: PLC0415
     from bamquery.queries.speed.measure import Timing, measure  # noqa: PLC0415
     from bamquery.queries.speed.report import complaints, json_of, line_of, table_of  # noqa: PLC0415

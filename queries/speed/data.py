@@ -12,12 +12,12 @@ from typing import Any, Final
 from bamquery.connection.connection import connect
 from bamquery.errors import BamQueryError
 from bamquery.queries.arguments import cores
-from bamquery.queries.export import export
 from bamquery.queries.generator.generate import generate
 from bamquery.queries.generator.recipe import COLUMNS, Recipe
-from bamquery.queries.parquet_files import parquet_files
 from bamquery.queries.speed.suites import TPCH_TABLES
-from bamquery.queries.zones import load_zones
+from bamquery.queries.trips.export import export
+from bamquery.queries.trips.parquet_files import parquet_files
+from bamquery.queries.trips.zones import load_zones
 from bamquery.storage.database.database import Database
 
 Tell = Callable[[str], None]

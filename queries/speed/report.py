@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bamquery.queries.machine import describe_machine
+from bamquery.queries.measuring.machine import describe_machine
 from bamquery.queries.report import duration
 from bamquery.queries.speed.measure import Timing, geometric_mean
 

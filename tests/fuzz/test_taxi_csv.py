@@ -6,8 +6,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bamquery.queries.convert import tidy
-from bamquery.queries.csv_blocks import CsvFile
+from bamquery.queries.trips.convert import tidy
+from bamquery.queries.trips.csv_blocks import CsvFile
 
 HEADER = b"VendorID,tpep_pickup_datetime,trip_distance,SR_Flag,Dispatching_base_num,unknown"
 PIECES = st.sampled_from(

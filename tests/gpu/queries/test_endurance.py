@@ -11,9 +11,9 @@ import pytest
 
 import bamquery
 from bamquery.driver.faults import Fault, Opcode
-from bamquery.queries.footprint import footprint
 from bamquery.queries.generator.generate import generate
 from bamquery.queries.generator.recipe import Recipe
+from bamquery.queries.measuring.footprint import footprint
 from bamquery.queries.questions import question
 from bamquery.storage.database.database import Database
 

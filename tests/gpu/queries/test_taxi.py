@@ -10,9 +10,9 @@ from bamquery.queries.baselines import BASELINES
 from bamquery.queries.command_line import main
 from bamquery.queries.generator.generate import generate
 from bamquery.queries.generator.recipe import ORDERS, Recipe
-from bamquery.queries.loader import load
 from bamquery.queries.runner import Plan, run
 from bamquery.queries.sample import trip_files
+from bamquery.queries.trips.loader import load
 from bamquery.storage.database.database import Database
 
 # cuDF and what it imports warn of what will change in them.

@@ -13,9 +13,9 @@ import pytest
 import bamquery
 from bamquery.errors import CatalogError
 from bamquery.queries.analyst_questions import AnalystQuestion, analyst_question, analyst_questions
-from bamquery.queries.loader import load
 from bamquery.queries.sample import trip_files
-from bamquery.queries.zones import load_zones
+from bamquery.queries.trips.loader import load
+from bamquery.queries.trips.zones import load_zones
 from bamquery.storage.database.database import Database
 
 QUESTIONS = analyst_questions()

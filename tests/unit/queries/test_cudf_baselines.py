@@ -10,14 +10,14 @@ import pytest
 
 from bamquery.errors import BamQueryError, MemoryLimitError
 from bamquery.queries import baselines, systems
-from bamquery.queries.export import export_path
 from bamquery.queries.generator.generate import generate
 from bamquery.queries.generator.recipe import Recipe
-from bamquery.queries.loader import load
 from bamquery.queries.questions import question
 from bamquery.queries.runner import Plan, RunResult, run
 from bamquery.queries.sample import trip_files
 from bamquery.queries.systems import baseline
+from bamquery.queries.trips.export import export_path
+from bamquery.queries.trips.loader import load
 from bamquery.storage.database.database import Database
 from tests.unit.queries.fake_cudf import CudaAsyncMemoryResource, fake_modules
 

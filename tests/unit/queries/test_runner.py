@@ -14,14 +14,14 @@ from rich.console import Console
 from bamquery.errors import BamQueryError, CatalogError, StorageError
 from bamquery.queries import report, runner
 from bamquery.queries.baselines import BASELINES
-from bamquery.queries.export import export, export_path
 from bamquery.queries.generator.generate import generate
 from bamquery.queries.generator.recipe import Q5_COLUMNS, Recipe
-from bamquery.queries.loader import load
 from bamquery.queries.questions import AMOUNTS
 from bamquery.queries.runner import Plan, agree, run
 from bamquery.queries.sample import trip_files
 from bamquery.queries.systems import System, baseline
+from bamquery.queries.trips.export import export, export_path
+from bamquery.queries.trips.loader import load
 from bamquery.storage.database.database import Database
 
 pytest.importorskip("duckdb")

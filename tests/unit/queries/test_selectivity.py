@@ -7,7 +7,6 @@ import pytest
 
 from bamquery.errors import BamQueryError
 from bamquery.queries.command_line import main
-from bamquery.queries.export import export
 from bamquery.queries.generator.generate import generate
 from bamquery.queries.generator.recipe import ORDERS, Recipe
 from bamquery.queries.questions import AMOUNTS, COLUMNS
@@ -16,6 +15,7 @@ from bamquery.queries.selectivity import plot, report
 from bamquery.queries.selectivity.measure import Plan, measure
 from bamquery.queries.selectivity.reference import DuckDb, PyArrow
 from bamquery.queries.selectivity.thresholds import EVERY_TRIP, thresholds
+from bamquery.queries.trips.export import export
 from bamquery.storage.database.database import Database
 
 pytest.importorskip("duckdb")

@@ -15,7 +15,7 @@ from bamquery.errors import CatalogError
 from bamquery.queries.generator.generate import TripGenerator, generate
 from bamquery.queries.generator.recipe import COLUMNS, ORDERS, Q5_COLUMNS, Recipe
 from bamquery.queries.generator.years import TAILS
-from bamquery.queries.schema import TRIPS
+from bamquery.queries.trips.schema import TRIPS
 from bamquery.storage.database.database import Database
 
 ROWS = 200_000

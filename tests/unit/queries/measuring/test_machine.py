@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from bamquery.driver.doctor.machine import Finding, Level
-from bamquery.queries import machine
-from bamquery.queries.machine import describe_machine, machine_line
+from bamquery.queries.measuring import machine
+from bamquery.queries.measuring.machine import describe_machine, machine_line
 
 
 def test_a_machine_is_described(tmp_path: Path) -> None:

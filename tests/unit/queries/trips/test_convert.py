@@ -4,8 +4,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from bamquery.queries.convert import Tidied, tidy
-from bamquery.queries.schema import TRIPS, map_names
+from bamquery.queries.trips.convert import Tidied, tidy
+from bamquery.queries.trips.schema import TRIPS, map_names
 
 
 def convert(**columns: pa.Array) -> Tidied:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bamquery.queries.arguments import positive
-from bamquery.queries.machine import describe_machine
+from bamquery.queries.measuring.machine import describe_machine
 
 _DEADLINE: Final = 120.0
 """Seconds after which a process is given up."""

@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from bamquery.errors import StorageError
-from bamquery.queries.export import export, require_copy
-from bamquery.queries.parquet_files import column_bytes, parquet_files
+from bamquery.queries.trips.export import export, require_copy
+from bamquery.queries.trips.parquet_files import column_bytes, parquet_files
 from bamquery.storage.database.database import Database
 from bamquery.storage.tables.snapshot import Snapshot
 from tests.stored import store

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bamquery.queries import planning
-from bamquery.queries.planning import FAMILIES, Family, Measured, exponent, main, measure, table
+from bamquery.queries.measuring import planning
+from bamquery.queries.measuring.planning import FAMILIES, Family, Measured, exponent, main, measure, table
 
 
 def small(family: Family) -> Family:

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from bamquery.connection.connection import Connection, connect
 from bamquery.engine.human_units import human_bytes
-from bamquery.queries.machine import describe_machine
+from bamquery.queries.measuring.machine import describe_machine
 
 _ROWS: Final = 100_000_000
 _BATCH: Final = 1 << 18

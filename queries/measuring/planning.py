@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from bamquery.connection.connection import connect
 from bamquery.queries.arguments import positive
-from bamquery.queries.machine import describe_machine
+from bamquery.queries.measuring.machine import describe_machine
 
 _SETUP: Final = "CREATE TABLE t AS SELECT range AS x, range AS y FROM range(3)"
 _MOST_COLUMNS: Final = 20_000

@@ -14,9 +14,9 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from bamquery.errors import CatalogError, StorageError
-from bamquery.queries.convert import tidy
-from bamquery.queries.csv_blocks import CsvFile
-from bamquery.queries.schema import TRIPS, NameMap, map_names
+from bamquery.queries.trips.convert import tidy
+from bamquery.queries.trips.csv_blocks import CsvFile
+from bamquery.queries.trips.schema import TRIPS, NameMap, map_names
 from bamquery.storage.database.database import Database
 from bamquery.storage.ingest import Progress, open_source
 from bamquery.storage.ingest.sources.formats import detect_format

@@ -9,9 +9,9 @@ from typing import Final
 import pyarrow as pa
 
 from bamquery.errors import IngestError
-from bamquery.queries.arrow import arrow
 from bamquery.queries.sample import ZONE_LOOKUP
-from bamquery.queries.schema import fold_header
+from bamquery.queries.trips.arrow import arrow
+from bamquery.queries.trips.schema import fold_header
 from bamquery.storage.database.database import Database
 
 ZONES: Final[pa.Schema] = arrow.schema(

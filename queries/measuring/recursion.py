@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from bamquery.connection.connection import connect
 from bamquery.queries.arguments import positive
-from bamquery.queries.machine import describe_machine
+from bamquery.queries.measuring.machine import describe_machine
 
 _SETUP: Final = "CREATE TABLE edges AS SELECT range AS a, (range + 1) % 10000 AS b FROM range(10000)"
 

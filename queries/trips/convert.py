@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from bamquery.queries.arrow import Array, arrow, compute, distinct, nulls, true_places
-from bamquery.queries.schema import COLUMNS, FLAGS, SERVICES, TRIPS, Kind, NameMap, TripColumn
+from bamquery.queries.trips.arrow import Array, arrow, compute, distinct, nulls, true_places
+from bamquery.queries.trips.schema import COLUMNS, FLAGS, SERVICES, TRIPS, Kind, NameMap, TripColumn
 
 # Texts that stand for "no value" in the files and in common copies of them.
 NULL_TEXTS: Final = ("", "NULL", "null", "NaN", "nan", "\\N")

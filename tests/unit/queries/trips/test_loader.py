@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from bamquery.errors import CatalogError, IngestError, StorageError
-from bamquery.queries.loader import FileReport, Rejected, load, open_trips
 from bamquery.queries.sample import FOLDER, trip_files
-from bamquery.queries.schema import COLUMNS, TRIPS, Kind, map_names
+from bamquery.queries.trips.loader import FileReport, Rejected, load, open_trips
+from bamquery.queries.trips.schema import COLUMNS, TRIPS, Kind, map_names
 from bamquery.storage.database.database import Database
 
 HEADER = "VendorID,tpep_pickup_datetime,trip_distance,total_amount,medallion"

@@ -1,6 +1,6 @@
 import numpy as np
 
-from bamquery.queries.footprint import footprint
+from bamquery.queries.measuring.footprint import footprint
 
 
 def test_memory_of_its_own_is_counted() -> None:

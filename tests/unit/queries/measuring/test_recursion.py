@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bamquery.queries import recursion
-from bamquery.queries.recursion import WALKS, Measured, main, measure, table
+from bamquery.queries.measuring import recursion
+from bamquery.queries.measuring.recursion import WALKS, Measured, main, measure, table
 
 
 def test_every_query_runs() -> None:

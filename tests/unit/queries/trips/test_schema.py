@@ -5,9 +5,9 @@ import pyarrow as pa
 import pytest
 
 from bamquery.errors import IngestError
-from bamquery.queries.schema import COLUMNS, SERVICES, TRIPS, fold_header, map_names
+from bamquery.queries.trips.schema import COLUMNS, SERVICES, TRIPS, fold_header, map_names
 
-GUIDE = Path(__file__).resolve().parents[3] / "docs" / "taxi.md"
+GUIDE = Path(__file__).resolve().parents[4] / "docs" / "taxi.md"
 
 
 def test_no_source_name_has_two_places() -> None:

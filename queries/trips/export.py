@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from bamquery.errors import StorageError
-from bamquery.queries.arrow import arrow
-from bamquery.queries.parquet_files import parquet_files
+from bamquery.queries.trips.arrow import arrow
+from bamquery.queries.trips.parquet_files import parquet_files
 from bamquery.storage.ingest import Progress
 from bamquery.storage.tables.snapshot import Snapshot
 

@@ -4,7 +4,7 @@ import pytest
 
 from bamquery.errors import IngestError
 from bamquery.queries.sample import ZONE_LOOKUP
-from bamquery.queries.zones import load_zones, read_zones
+from bamquery.queries.trips.zones import load_zones, read_zones
 from bamquery.storage.database.database import Database
 
 

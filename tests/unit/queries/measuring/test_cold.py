@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from bamquery.queries import cold
+from bamquery.queries.measuring import cold
 
 
 def test_files_below(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-from bamquery.queries.csv_lines import sift
+from bamquery.queries.trips.csv_lines import sift
 
 
 def lines(*texts: bytes) -> list[tuple[int, bytes]]:

@@ -24,10 +24,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery.errors import IngestError
-from bamquery.queries.arrow import Array, arrow, arrow_csv
-from bamquery.queries.convert import NULL_TEXTS, PORTAL_TIMES
-from bamquery.queries.csv_lines import SetAside, sift
-from bamquery.queries.schema import BY_NAME, Kind, NameMap, fold_header, map_names
+from bamquery.queries.trips.arrow import Array, arrow, arrow_csv
+from bamquery.queries.trips.convert import NULL_TEXTS, PORTAL_TIMES
+from bamquery.queries.trips.csv_lines import SetAside, sift
+from bamquery.queries.trips.schema import BY_NAME, Kind, NameMap, fold_header, map_names
 
 BLOCK_BYTES: Final = 8 << 20
 # A record is a few hundred bytes; a file with more than this between line ends is not CSV.

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bamquery.queries import startup
-from bamquery.queries.startup import Measured, Program, main, measure, programs, table
+from bamquery.queries.measuring import startup
+from bamquery.queries.measuring.startup import Measured, Program, main, measure, programs, table
 
 
 def python(name: str, code: str, beyond: str | None = None) -> Program:

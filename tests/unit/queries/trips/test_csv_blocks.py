@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from bamquery.errors import IngestError
-from bamquery.queries.convert import tidy
-from bamquery.queries.csv_blocks import CsvFile
-from bamquery.queries.schema import TRIPS
+from bamquery.queries.trips.convert import tidy
+from bamquery.queries.trips.csv_blocks import CsvFile
+from bamquery.queries.trips.schema import TRIPS
 
 HEADER = "VendorID,tpep_pickup_datetime,trip_distance,total_amount"
 

@@ -19,6 +19,7 @@ from bamquery.sql_frontend.statement_binder import bind_view
 from bamquery.sql_frontend.system_names import SYSTEM_VIEWS
 from bamquery.statement_context.cancellation import check_cancelled
 from bamquery.storage.ingest.sources.options import NO_OPTIONS, FileOptions
+from bamquery.storage.ingest.sources.reject_log import RejectLog
 from bamquery.text.identifiers import fold_case, unique_names
 from bamquery.text.statement_text import StatementText
 
@@ -60,6 +61,7 @@ class StatementCatalog:
         find: Callable[[str], Source | None] = lambda name: None,
         *,
         variables: Callable[[], Mapping[str, pa.Scalar[Any]]] = dict,
+        rejects: RejectLog | None = None,
     ) -> None:
         """Over a database.
 
@@ -70,6 +72,7 @@ class StatementCatalog:
             settings: the connection's of the moment.
             find: asked for a name that nothing has.
             variables: the connection's of the moment, by folded name.
+            rejects: where readers of files note what they leave out; by default nobody asks for it.
         """
         self._find = find
         self._database = database
@@ -78,6 +81,7 @@ class StatementCatalog:
         self._opened = opened
         self._settings = settings
         self._variables = variables
+        self._rejects = RejectLog() if rejects is None else rejects
         self._named = _Named()
         self._shapes_only = False  # tables of the catalogue have no rows: only columns are wanted
         self.objects: set[str] = set()
@@ -155,7 +159,14 @@ class StatementCatalog:
 
     def stored_tables_only(self) -> StatementCatalog:
         """See `Catalog.stored`."""
-        stored = StatementCatalog(self._database, {}, self._opened, self._settings, variables=self._variables)
+        stored = StatementCatalog(
+            self._database,
+            {},
+            self._opened,
+            self._settings,
+            variables=self._variables,
+            rejects=self._rejects,
+        )
         stored.objects = self.objects
         stored._named = self._named
         stored._shapes_only = self._shapes_only
@@ -246,7 +257,8 @@ class StatementCatalog:
                 self._database, {}, self._opened, self._settings, variables=self._variables
             )
             shapes._shapes_only = True
-            facts = DatabaseFacts(self._database, self.database, self._settings(), shapes.table)
+            rejected = self._rejects.files()
+            facts = DatabaseFacts(self._database, self.database, self._settings(), shapes.table, rejected)
             rows = batch(facts, subject, table)
         return View(subject, Values(rows))
 
@@ -280,6 +292,8 @@ class StatementCatalog:
         self._named.has_others = True
         # One pattern is passed as it is: the source is called by it.
         what = patterns[0] if len(patterns) == 1 else list(patterns)
+        if options.store_rejects:
+            options = replace(options, rejects=self._rejects.begin_scan())
         opened = open_source(
             what,
             format=file_format,

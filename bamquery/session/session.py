@@ -26,12 +26,13 @@ from bamquery.session.result import Result
 from bamquery.session.statement_cache import StatementCache
 from bamquery.statement_context.cancellation import add_cancellation_check, check_cancelled
 from bamquery.statement_context.limits import use_statement_limits
+from bamquery.storage.ingest.sources.reject_log import RejectLog
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from bamquery.storage.database.database import Database
-    from bamquery.storage.tables.snapshot import Snapshot
+from bamquery.storage.tables.snapshot import Snapshot
 
 _CPU: Final = "cpu"
 _NOTHING: Final[Mapping[str, Source]] = MappingProxyType({})
@@ -129,6 +130,7 @@ class Session:
         self._running: weakref.WeakSet[Cancellable] = weakref.WeakSet()
         self._snapshots: weakref.WeakSet[Snapshot] = weakref.WeakSet()
         self._closed = False
+        self._rejects = RejectLog()
         self.statements: Final = StatementCache()
         self.callbacks: Final = Callbacks()
 
@@ -206,6 +208,7 @@ class Session:
             lambda: self._settings,
             find,
             variables=lambda: self.variables,
+            rejects=self._rejects,
         )
 
     def perform(self, statement: Statement) -> Any:

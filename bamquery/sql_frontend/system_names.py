@@ -24,6 +24,8 @@ SYSTEM_VIEWS: Final[Mapping[str, str]] = MappingProxyType(
             for subject in ("columns", "constraints", "databases", "indexes", "schemas", "tables", "types")
         },
         "duckdb_views": "views",
+        "reject_errors": "reject_errors",
+        "reject_scans": "reject_scans",
         "sqlite_master": "sqlite_master",
         "sqlite_schema": "sqlite_master",
     }

@@ -189,7 +189,7 @@ class _CsvTrips:
         path = self._file.path
         for block in self._file.blocks():
             tidied = tidy(block.arrays, self.names)
-            found = {aside.line: aside.reason for aside in block.set_aside}
+            found = {reject.line: reject.reason for reject in block.rejects}
             found |= {int(block.lines[row]): reason for row, reason in tidied.problems.items()}
             texts = block.texts(sorted(found))
             for line, text in texts.items():

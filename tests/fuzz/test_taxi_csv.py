@@ -3,11 +3,13 @@
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bamquery.queries.trips.convert import tidy
 from bamquery.queries.trips.csv_blocks import CsvFile
+from bamquery.storage.ingest.csv import blocks as ingest_blocks
 
 HEADER = b"VendorID,tpep_pickup_datetime,trip_distance,SR_Flag,Dispatching_base_num,unknown"
 PIECES = st.sampled_from(
@@ -36,16 +38,19 @@ def test_every_line_is_accounted_for(lines: list[bytes], end: bytes, last: bool,
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "yellow.csv"
         path.write_bytes(content)
-        file = CsvFile(path, block_bytes)
+        file = CsvFile(path)
         seen: list[int] = []
         rows = 0
-        for block in file.blocks():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ingest_blocks, "BLOCK_BYTES", block_bytes)
+            blocks = list(file.blocks())
+        for block in blocks:
             tidied = tidy(block.arrays, file.names)
             tidied.batch.validate(full=True)
             rows += tidied.batch.num_rows
             assert tidied.batch.num_rows == len(block.lines) - len(tidied.problems)
             seen += [int(line) for line in block.lines]
-            seen += [aside.line for aside in block.set_aside]
+            seen += [reject.line for reject in block.rejects]
     # Numbered as any editor does, by line feeds; what is left when blanks go is what must be accounted for.
     numbered = enumerate(content.split(b"\n"), 1)
     told = [number for number, line in numbered if number > 1 and line.strip()]

@@ -10,6 +10,7 @@ from bamquery.engine.settings import Settings
 from bamquery.errors import BamQueryError, CancelledError, CorruptionError
 from bamquery.plan.nodes import Source
 from bamquery.storage.database.database import Database
+from bamquery.storage.ingest.sources.reject_log import RejectedFile
 from bamquery.storage.tables.stored_view import StoredView
 from bamquery.text.identifiers import fold_case
 
@@ -18,7 +19,12 @@ class DatabaseFacts:
     """The facts of one moment; see `CatalogFacts`."""
 
     def __init__(
-        self, database: Database, name: str, settings: Settings, bound: Callable[[str], Source]
+        self,
+        database: Database,
+        name: str,
+        settings: Settings,
+        bound: Callable[[str], Source],
+        rejected_files: Sequence[RejectedFile],
     ) -> None:
         """Over a database.
 
@@ -27,12 +33,14 @@ class DatabaseFacts:
             name: its name.
             settings: the connection's.
             bound: gives the columns of a view.
+            rejected_files: what the connection's scans left out.
         """
         self._database = database
         self._bound = bound
         self.database = name
         self.path = None if database.is_temporary else str(database.path)
         self.settings = settings
+        self.rejected_files = rejected_files
 
     def relations(self) -> Sequence[RelationFacts]:
         """See `CatalogFacts`."""

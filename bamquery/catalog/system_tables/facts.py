@@ -9,6 +9,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from bamquery.engine.settings import Settings
+from bamquery.storage.ingest.sources.reject_log import RejectedFile
 from bamquery.storage.tables.stored_view import StoredView
 
 
@@ -55,6 +56,11 @@ class CatalogFacts(Protocol):
     @property
     def settings(self) -> Settings:
         """The connection's."""
+        ...
+
+    @property
+    def rejected_files(self) -> Sequence[RejectedFile]:
+        """Files that were read with `store_rejects`."""
         ...
 
     def relations(self) -> Sequence[RelationFacts]:

@@ -13,6 +13,7 @@ from bamquery.catalog.system_tables import functions_and_keywords as language
 from bamquery.catalog.system_tables import tables_and_views as relations
 from bamquery.catalog.system_tables.facts import CatalogFacts, RelationFacts
 from bamquery.catalog.system_tables.information_schema import INFORMATION_SCHEMA_TABLES
+from bamquery.catalog.system_tables.rejects import REJECT_ERRORS, REJECT_SCANS
 from bamquery.catalog.system_tables.rows import SystemTable, batch_of, string_columns
 from bamquery.catalog.system_tables.settings_table import SETTINGS
 from bamquery.catalog.system_tables.types_table import TYPES
@@ -61,6 +62,8 @@ _TABLES: Final[Mapping[str, SystemTable]] = MappingProxyType(
         "functions": language.FUNCTIONS,
         "indexes": relations.INDEXES,
         "keywords": language.KEYWORDS,
+        "reject_errors": REJECT_ERRORS,
+        "reject_scans": REJECT_SCANS,
         "schemas": relations.SCHEMAS,
         "sequences": relations.SEQUENCES,
         "settings": SETTINGS,

@@ -193,6 +193,12 @@ def _option(name: str) -> _Set:
     return lambda request, value: replace(request, options=replace(request.options, **{name: value}))
 
 
+def _store_rejects(request: FileRequest, value: bool) -> FileRequest:
+    if not value:
+        return request
+    return replace(request, options=replace(request.options, ignore_errors=True, store_rejects=True))
+
+
 def _delimiter(request: FileRequest, value: str) -> FileRequest:
     if value == '"':
         raise ValueError("'\"' is the quote already, and no value could be told from the next one")
@@ -312,6 +318,8 @@ _BY_FORMAT: Final[Mapping[str, _Options]] = MappingProxyType(
             **dict.fromkeys(("types", "dtypes", "column_types"), (_types, _csv_types)),
             "columns": (_types, _csv_columns),
             "all_varchar": (boolean, _option("all_text")),
+            "ignore_errors": (boolean, _option("ignore_errors")),
+            "store_rejects": (boolean, _store_rejects),
             "auto_detect": (boolean, _ignore_option(True)),
             "quote": (string_value, _ignore_option('"')),
             "escape": (string_value, _ignore_option('"')),

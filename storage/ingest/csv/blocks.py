@@ -102,8 +102,17 @@ class TextFile:
         return self._raw.tell()
 
 
-def read_blocks(path: Path, dialect: Dialect) -> Iterator[CsvBlock]:
+def read_blocks(
+    path: Path, dialect: Dialect, *, ignore_errors: bool = False, one_line: bool = False
+) -> Iterator[CsvBlock]:
     """The records behind the header, in blocks of about `BLOCK_BYTES`.
+
+    Args:
+        path: the file.
+        dialect: how it is written.
+        ignore_errors: a quote that is open for longer than a block is taken for one that nothing closes, and
+            the block ends with some line.
+        one_line: every record ends with its line.
 
     Raises:
         IngestError: a record is longer than a block can be (most likely a quote that is never closed), or the
@@ -116,7 +125,9 @@ def read_blocks(path: Path, dialect: Dialect) -> Iterator[CsvBlock]:
         position = 0
         while piece := file.read(BLOCK_BYTES):
             data = carry + piece
-            end = _record_end(data, dialect)
+            end = 0 if one_line else _record_end(data, dialect)
+            if one_line or (ignore_errors and not end):
+                end = data.rfind(dialect.newline) + 1
             carry = data[end:]
             if len(carry) > _LONGEST_RECORD:
                 raise _unclosed_quote(path, line + data.count(dialect.newline, 0, end))
@@ -127,7 +138,7 @@ def read_blocks(path: Path, dialect: Dialect) -> Iterator[CsvBlock]:
             position = file.position()
             line = next_line
         if carry:
-            if len(_quotes(carry, dialect.delimiter)) % 2:
+            if not (ignore_errors or one_line) and has_open_quote(carry, dialect):
                 raise _unclosed_quote(path, line)
             lines = carry.count(dialect.newline) + (not carry.endswith(dialect.newline))
             yield CsvBlock(carry, line, line + lines - 1, file.position() - position)
@@ -176,6 +187,11 @@ def find_bad_text(block: CsvBlock, path: Path) -> IngestError | None:
             path,
         )
     return None
+
+
+def has_open_quote(data: bytes, dialect: Dialect) -> bool:
+    """Whether `data`, which starts with a record, ends within quotes."""
+    return b'"' in data and len(_quotes(data, dialect.delimiter)) % 2 == 1
 
 
 def _unclosed_quote(path: Path, line: int) -> IngestError:

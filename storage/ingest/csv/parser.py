@@ -39,16 +39,26 @@ class Misfit(Exception):  # noqa: N818 (no error: the next reading is tried)
         self.column = column
 
 
-def parse(
-    block: CsvBlock, dialect: Dialect, path: Path, columns: list[int], types: Mapping[int, DataType]
+def parse(  # noqa: PLR0917 (what, and as what)
+    block: CsvBlock,
+    dialect: Dialect,
+    path: Path,
+    columns: list[int],
+    types: Mapping[int, DataType],
+    time_formats: Sequence[str] = (),
 ) -> pa.RecordBatch:
     """The columns at these positions; one that is not among `types` gets the type Arrow guesses.
+
+    `time_formats` are those that timestamps may have besides ISO 8601.
 
     Raises:
         Misfit: a value is not of its column's type.
         IngestError: a record has too few or too many fields; names the line.
     """
     names = [str(i) for i in range(len(dialect.names))]
+    if not block.data:
+        nothing = {names[i]: pa.array([], types.get(i, pa.null())) for i in columns}
+        return pa.RecordBatch.from_pydict(nothing)
     try:
         table = csv.read_csv(
             io.BytesIO(block.data),
@@ -65,7 +75,10 @@ def parse(
                 ignore_empty_lines=len(names) > 1,
             ),
             convert_options=_conversion(
-                {names[i]: type_ for i, type_ in types.items()}, [names[i] for i in columns], dialect.nulls
+                {names[i]: type_ for i, type_ in types.items()},
+                [names[i] for i in columns],
+                dialect.nulls,
+                time_formats,
             ),
         )
     except pa.ArrowInvalid as error:
@@ -109,8 +122,12 @@ def _takes_itself(reading: Reading, text: str) -> bool:
     return not (is_number(reading) and has_odd_numbers(pa.array([text], pa.large_string())))
 
 
-def _conversion(types: dict[str, DataType], columns: list[str], nulls: Sequence[str]) -> csv.ConvertOptions:
+def _conversion(
+    types: dict[str, DataType], columns: list[str], nulls: Sequence[str], time_formats: Sequence[str] = ()
+) -> csv.ConvertOptions:
+    parsers: list[Any] = [csv.ISO8601, *time_formats]
     return csv.ConvertOptions(
+        timestamp_parsers=parsers if time_formats else None,
         include_columns=columns,
         column_types=types,
         null_values=list(nulls),

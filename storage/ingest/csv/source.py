@@ -22,9 +22,11 @@ from bamquery.storage.ingest.csv.candidates import NOTHING, TEXT, Reading, readi
 from bamquery.storage.ingest.csv.dialect import Dialect, sniff
 from bamquery.storage.ingest.csv.header import is_header
 from bamquery.storage.ingest.csv.parser import Misfit, parse
+from bamquery.storage.ingest.csv.rejects import sift, try_block
 from bamquery.storage.ingest.csv.type_inference import DateReadings, infer, infer_head
 from bamquery.storage.ingest.sources.failures import unreadable
 from bamquery.storage.ingest.sources.options import NO_OPTIONS, FileOptions
+from bamquery.storage.ingest.sources.reject_log import Reject
 from bamquery.storage.ingest.sources.source import Chunk
 from bamquery.storage.ingest.text.date_formats import DateFormat
 from bamquery.text.identifiers import fold_case, suggestion
@@ -43,6 +45,7 @@ class _Known:
     dialect: Dialect
     readings: tuple[Reading, ...]
     rows: int
+    rejects: tuple[Reject, ...]
 
 
 class CsvPart:
@@ -54,6 +57,7 @@ class CsvPart:
 
     Attributes:
         readings: what all columns are, also those that are left out.
+        rejects: with `ignore_errors`, the first lines that are no records and were left out.
     """
 
     is_text: Final = True
@@ -93,6 +97,10 @@ class CsvPart:
         known = _look_through(path, status, options, found, on_bytes)
         self.rows: int | None = known.rows
         self.readings = known.readings
+        self.rejects = known.rejects
+        if options.rejects is not None:
+            options.rejects.add(path, known.rejects)
+        self._ignores_errors = options.ignore_errors
         self._dialect = known.dialect
         self._readings = list(known.readings)
         for _ in range(known.dialect.unnamed):
@@ -131,10 +139,16 @@ class CsvPart:
         }
         # No column at all would parse nothing, not even count the rows.
         parsed = {i: reading.parsed for i, reading in readings.items()} or {0: TEXT.parsed}
-        for block in read_blocks(self.path, self._dialect):
+        for block in read_blocks(self.path, self._dialect, ignore_errors=self._ignores_errors):
             place = f"lines {block.first_line} to {block.last_line}"
+            parse_block = partial(
+                parse, dialect=self._dialect, path=self.path, columns=list(parsed), types=parsed
+            )
             try:
-                batch = parse(block, self._dialect, self.path, list(parsed), parsed)
+                if self._ignores_errors:
+                    batch, _ = try_block(block, self._dialect, self.path, parse_block)
+                else:
+                    batch = parse_block(block)
             except Misfit as misfit:
                 raise find_bad_text(block, self.path) or self._file_changed(place) from misfit
             arrays = {str(i): batch.column(str(i)) for i in columns}
@@ -180,7 +194,7 @@ def _look_through(
         status.st_ino,
         status.st_size,
         status.st_mtime_ns,
-        replace(options, declared=(), all_text=False),
+        replace(options, declared=(), all_text=False, rejects=None),
         found,
     )
     with _known_files_lock:
@@ -191,8 +205,8 @@ def _look_through(
     given = (options.date_format, options.timestamp_format)
     dates = DateReadings(tuple(format_ for format_ in given if format_), found)
     dialect, head = _sniff(path, options, dates)
-    inferred = infer(path, dialect, head, dates, on_bytes)
-    known = _Known(dialect, inferred.readings, inferred.rows)
+    inferred = infer(path, dialect, head, dates, on_bytes, ignore_errors=options.ignore_errors)
+    known = _Known(dialect, inferred.readings, inferred.rows, inferred.rejects)
     if settled:
         with _known_files_lock:
             _known_files[key] = known
@@ -235,7 +249,10 @@ def _sniff_head(
         )
         data = whole_records(head[dialect.start :], dialect, is_all=is_all)
         lines = data.count(dialect.newline)
-        return dialect, CsvBlock(data, dialect.first_line, dialect.first_line + lines - 1, 0)
+        block = CsvBlock(data, dialect.first_line, dialect.first_line + lines - 1, 0)
+        if options.ignore_errors:
+            block = sift(block, dialect).block_like(block)
+        return dialect, block
 
     found = sniffed(header=options.header is not False)
     if found is None:

@@ -39,6 +39,8 @@ from bamquery.storage.ingest.csv.candidates import (
 )
 from bamquery.storage.ingest.csv.dialect import Dialect
 from bamquery.storage.ingest.csv.parser import Misfit, parse
+from bamquery.storage.ingest.csv.rejects import try_block
+from bamquery.storage.ingest.sources.reject_log import MOST_REJECTS, Reject
 from bamquery.storage.ingest.text.date_formats import DateFormat
 
 _ODD_START: Final = rb"(?:\+|-?0[0-9xX])"
@@ -89,6 +91,8 @@ class Inferred:
 
     readings: tuple[Reading, ...]
     rows: int
+    rejects: tuple[Reject, ...] = ()
+    """The first lines that were left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,8 @@ def infer(
     head: CsvBlock,
     dates: DateReadings = NOTHING_KNOWN,
     on_bytes: Callable[[int], None] = lambda position: None,
+    *,
+    ignore_errors: bool = False,
 ) -> Inferred:
     """Read all of the file and decide every column's reading.
 
@@ -122,6 +128,7 @@ def infer(
         head: its first records, for a first guess.
         dates: how dates are written, as far as that is known.
         on_bytes: told after each block how many bytes of the file were read in this pass.
+        ignore_errors: lines that are no records are left out.
 
     Raises:
         IngestError: a line cannot be parsed; names it.
@@ -130,15 +137,21 @@ def infer(
     while True:
         rows = position = 0
         sound = True
-        for block in read_blocks(path, dialect):
-            block_rows, block_sound = _fit(columns, block, dialect, path)
+        rejects: list[Reject] = []
+        for block in read_blocks(path, dialect, ignore_errors=ignore_errors):
+            fit = partial(_fit, columns, dialect=dialect, path=path)
+            if ignore_errors:
+                (block_rows, block_sound), found = try_block(block, dialect, path, fit)
+                rejects += found[: MOST_REJECTS - len(rejects)]
+            else:
+                block_rows, block_sound = fit(block)
             rows += block_rows
             sound = sound and block_sound
             position += block.source_bytes
             on_bytes(position)
         sound = _settle_formats(columns, dates.found) and sound
         if sound:
-            return Inferred(tuple(column.reading for column in columns), rows)
+            return Inferred(tuple(column.reading for column in columns), rows, tuple(rejects))
 
 
 def infer_head(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from bamquery.storage.format.storable_types import DataType
 
 if TYPE_CHECKING:
+    from bamquery.storage.ingest.sources.reject_log import ScanRejects
     from bamquery.storage.ingest.text.date_formats import DateFormat
 
 FILENAME: Final = "filename"
@@ -61,6 +62,12 @@ class FileOptions:
     """CSV and JSON: the same of timestamps."""
     all_text: bool = False
     """CSV: whether every column is text."""
+    ignore_errors: bool = False
+    """CSV: whether lines that are no records are left out."""
+    store_rejects: bool = False
+    """CSV: whether those are kept for who asks; where, is `rejects`."""
+    rejects: ScanRejects | None = field(default=None, compare=False)
+    """CSV: what is told of them."""
     layout: str = "auto"
     """JSON: "lines" (an object a line), "array" or "objects" (one after another, over several lines)."""
     members: tuple[tuple[str, DataType], ...] = ()

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 import pyarrow as pa
 from sqlglot import exp
 
 from bamquery.errors import BamQueryError, CancelledError, Reason, SqlError
 from bamquery.function_catalog.table_functions import FILE_FUNCTIONS
-from bamquery.plan.expressions import ColumnRef, Expression
-from bamquery.plan.nodes import Plan, Project, Scan
+from bamquery.plan.expressions import Call, ColumnRef, Expression
+from bamquery.plan.nodes import Filter, Plan, Project, Scan
 from bamquery.sql_frontend.binder.catalog import Catalog
 from bamquery.sql_frontend.binder.file_options import FileRequest, arguments, file_request
 from bamquery.sql_frontend.fault_collection import errors_at
@@ -19,6 +20,8 @@ from bamquery.sql_frontend.functions.operators import explicit_cast, literal
 from bamquery.sql_frontend.syntax.positions import reason
 from bamquery.storage.ingest.sources.options import VIRTUAL_COLUMNS, FileOptions
 from bamquery.text.identifiers import fold_case, suggestion
+
+_BOOLEAN: Final = pa.bool_()
 
 
 def bind_file_function(
@@ -96,6 +99,10 @@ def _apply_types(plan: Scan, made: int, request: FileRequest) -> Plan:
         elif request.columns is None or isinstance(column, int):
             raise ValueError(f'the files have no column "{column}".{suggestion(str(column), names)}')
 
+    below: Plan = plan
+    if request.options.ignore_errors:
+        below = _filter_castable(plan, kinds)
+
     def column_at(place: int) -> Expression:
         field = plan.fields[place]
         reference = ColumnRef(place, field.name, field.type)
@@ -107,7 +114,7 @@ def _apply_types(plan: Scan, made: int, request: FileRequest) -> Plan:
         if request.columns is not None and len(request.columns) != own:
             raise ValueError(f"the files have {own} columns, not {len(request.columns)}")
         chosen = [column_at(place) for place in range(len(names))]
-        return Project(plan, tuple(chosen), tuple(names))
+        return Project(below, tuple(chosen), tuple(names))
     wanted = dict(request.types)
     chosen = [
         column_at(places[fold_case(name)]) if fold_case(name) in places else literal(None, wanted[name])
@@ -115,4 +122,19 @@ def _apply_types(plan: Scan, made: int, request: FileRequest) -> Plan:
     ]
     wanted_names = [*request.columns, *names[len(names) - made :]]
     chosen += [column_at(place) for place in range(len(names) - made, len(names))]
-    return Project(plan, tuple(chosen), tuple(wanted_names))
+    return Project(below, tuple(chosen), tuple(wanted_names))
+
+
+def _filter_castable(plan: Scan, kinds: Mapping[int, pa.DataType]) -> Plan:
+    """The rows whose values all are of the types asked for, as `ignore_errors` has it."""
+    filtered: Plan = plan
+    for place, kind in kinds.items():
+        field = plan.fields[place]
+        column = ColumnRef(place, field.name, field.type)
+        if kind != field.type:
+            cast = explicit_cast(column, kind, try_=True)
+            fits = Call(
+                "or", (Call("is_null", (column,), _BOOLEAN), Call("is_not_null", (cast,), _BOOLEAN)), _BOOLEAN
+            )
+            filtered = Filter(filtered, fits)
+    return filtered

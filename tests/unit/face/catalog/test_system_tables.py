@@ -20,7 +20,7 @@ TABLES = [
     *(f"information_schema.{name}" for name in INFORMATION_TABLES),
     *(f"{name}()" for name in SYSTEM_FUNCTIONS if name not in ("pragma_table_info",)),
     "pragma_table_info('t')",
-    *SYSTEM_VIEWS,
+    *(name for name in SYSTEM_VIEWS if not name.startswith("reject_")),  # there once something was rejected
 ]
 
 

@@ -12,6 +12,7 @@ from bamquery.errors import IngestError
 from bamquery.queries.trips.convert import tidy
 from bamquery.queries.trips.csv_blocks import CsvFile
 from bamquery.queries.trips.schema import TRIPS
+from bamquery.storage.ingest.csv import blocks as ingest_blocks
 
 HEADER = "VendorID,tpep_pickup_datetime,trip_distance,total_amount"
 
@@ -24,14 +25,17 @@ def write(folder: Path, *lines: str, name: str = "yellow.csv", end: str = "\n") 
 
 def read(path: Path, block_bytes: int = 1 << 20) -> tuple[pa.Table, dict[int, str]]:
     """All rows that can be read, and the reason of every line that cannot."""
-    file = CsvFile(path, block_bytes)
+    file = CsvFile(path)
     batches, reasons = [], {}
-    for block in file.blocks():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ingest_blocks, "BLOCK_BYTES", block_bytes)
+        blocks = list(file.blocks())
+    for block in blocks:
         tidied = tidy(block.arrays, file.names)
         batches.append(tidied.batch)
-        reasons.update({found.line: found.reason for found in block.set_aside})
+        reasons.update({found.line: found.reason for found in block.rejects})
         reasons.update({int(block.lines[row]): reason for row, reason in tidied.problems.items()})
-        for found in block.set_aside:
+        for found in block.rejects:
             assert block.texts([found.line]) == {found.line: found.text}
     return pa.Table.from_batches(batches, TRIPS), dict(sorted(reasons.items()))
 
@@ -145,8 +149,8 @@ def test_a_header_alone_is_no_rows(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "empty: no header line"),
-        (b"\n\n", "empty: no header line"),
+        (b"", "is an empty file"),
+        (b"\n\n", "has no header and no rows"),
         (b"PK\x03\x04" + bytes(3 << 20), "not a CSV file"),
         (b"id,name\n1,x\n", "not a TLC trip file"),
     ],
@@ -159,12 +163,12 @@ def test_what_is_no_trip_file_is_refused_by_name(tmp_path: Path, content: bytes,
 
 
 def test_missing_and_truncated_files_are_named(tmp_path: Path) -> None:
-    with pytest.raises(IngestError, match=r"gone\.csv: cannot open"):
+    with pytest.raises(IngestError, match=r"gone\.csv: cannot be read"):
         CsvFile(tmp_path / "gone.csv")
     whole = gzip.compress("\n".join([HEADER, *["2,2015-01-15 19:05:39,1.5,17.05"] * 9999]).encode())
     path = tmp_path / "cut.csv.gz"
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(IngestError, match=r"cut\.csv\.gz: cannot read on"):
+    with pytest.raises(IngestError, match=r"cut\.csv\.gz: is a truncated gzip file"):
         read(path)
 
 

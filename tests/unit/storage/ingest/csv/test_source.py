@@ -212,7 +212,9 @@ def test_a_file_is_looked_through_once(tmp_path, rows_of, monkeypatch):
     os.utime(path, (1000, 1000))
     open_source(path)
     calls = []
-    monkeypatch.setattr(csv, "infer", lambda *args: calls.append(args) or csv_types.infer(*args))
+    monkeypatch.setattr(
+        csv, "infer", lambda *args, **options: calls.append(args) or csv_types.infer(*args, **options)
+    )
     open_source(path)
     assert not calls
     # Just written: it may be written again at what looks like the same time.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from fnmatch import fnmatch
 from itertools import product
@@ -53,9 +54,18 @@ def alternatives(path: str) -> list[str]:
     return ["".join(chosen) for chosen in product(*choices)]
 
 
+@functools.cache
+def known_paths() -> frozenset[str]:
+    """All tracked files and their folders."""
+    return frozenset(
+        {*tracked(), *(str(folder) for file in tracked() for folder in PurePosixPath(file).parents)}
+    )
+
+
+@functools.cache
 def exists(path: str, page: str) -> bool:
     """Whether a page's path is a tracked file or a folder of some, from the page's folder or one above it."""
-    known = {*tracked(), *(str(folder) for file in tracked() for folder in PurePosixPath(file).parents)}
+    known = known_paths()
     bases = [*PurePosixPath(page).parents, *map(PurePosixPath, ("bamquery", "tests"))]
     for base in bases:
         wanted = str(base / path)

@@ -134,7 +134,7 @@ def _join(plan: nodes.Join, rows: RecursiveTableSource[Any], sides: list[Plan]) 
     if keys is None or residual is None or below is None or other is None:
         return None
     moving_key, build_key = keys
-    unmatched = _unmatched(plan.kind, len(build.fields), fixed_left=fixed_left)
+    unmatched = _unmatched_rows(plan.kind, len(build.fields), fixed_left=fixed_left)
     exists = {"semi": True, "anti": False}.get(plan.kind)
     is_single = plan.kind == "single"
 
@@ -194,7 +194,7 @@ def _lookup_side(plan: Plan, rows: RecursiveTableSource[Any], sides: list[Plan])
     return once
 
 
-def _unmatched(kind: str, width: int, *, fixed_left: bool) -> Callable[[Row], Sequence[Row]]:
+def _unmatched_rows(kind: str, width: int, *, fixed_left: bool) -> Callable[[Row], Sequence[Row]]:
     """What becomes of a row without a partner."""
     if kind not in ("left", "right", "single"):
         return lambda row: ()

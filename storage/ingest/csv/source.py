@@ -241,7 +241,7 @@ def _sniff_head(
         sniff, head[skipped:], path, is_all=is_all, delimiter=options.delimiter, nulls=options.nulls
     )
 
-    def completed(dialect: Dialect) -> tuple[Dialect, CsvBlock]:
+    def complete(dialect: Dialect) -> tuple[Dialect, CsvBlock]:
         dialect = replace(
             dialect,
             start=dialect.start + skipped,
@@ -257,7 +257,7 @@ def _sniff_head(
     found = sniffed(header=options.header is not False)
     if found is None:
         return None
-    dialect, block = completed(found)
+    dialect, block = complete(found)
     if options.header is None:
         if not block.data.strip(b"\r\n") and not is_all:
             return None
@@ -266,7 +266,7 @@ def _sniff_head(
         ):
             found = sniffed(header=False)
             assert found is not None, "it ends its first record with a header, and without one"
-            dialect, block = completed(found)
+            dialect, block = complete(found)
     if len(options.names) > len(dialect.names):
         raise IngestError(f"has {len(dialect.names)} columns, not {len(options.names)}", path)
     names = (*options.names, *dialect.names[len(options.names) :])

@@ -72,7 +72,12 @@ ROOMS = {
     ),
     "transaction": Room(
         ("storage/tables/transaction.py", "storage/tables/writer.py", "storage/tables/manifest.py"),
-        ("tests/unit/storage/tables", "tests/unit/storage/database", "tests/faults/test_crash.py"),
+        (
+            "tests/unit/storage/tables",
+            "tests/unit/storage/database",
+            "tests/unit/storage/fragments/test_schema_evolution.py",
+            "tests/faults/test_crash.py",
+        ),
     ),
     "read_planner": Room(
         ("storage/read_planner", "storage/statistics/predicate.py", "storage/statistics/zone_map.py"),

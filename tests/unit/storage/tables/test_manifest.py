@@ -8,6 +8,7 @@ import pytest
 
 from bamquery._native import crc32c
 from bamquery.errors import CorruptionError, StorageError
+from bamquery.storage.files.locks import MAX_VERSION
 from bamquery.storage.files.regular_file import read_small_file
 from bamquery.storage.format.fragment_entry import FragmentEntry
 from bamquery.storage.tables.known_manifests import read_manifest
@@ -148,6 +149,20 @@ def test_members_are_checked_even_under_a_right_checksum(path, changes):
         Manifest.from_bytes(sealed(members(**changes)), path)
 
 
+PLACE = {"folder": "other", "version": 1}
+VIEW = {"sql": "SELECT 1", "columns": []}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"origin": PLACE}, {"heir": PLACE}, {"view": VIEW}, {"operation": "view"}],
+    ids=str,
+)
+def test_an_operation_has_its_members_and_no_others(path, changes):
+    with pytest.raises(CorruptionError, match="does not go with its members"):
+        Manifest.from_bytes(sealed(members(**changes)), path)
+
+
 @pytest.mark.parametrize(
     "text",
     [b"{", b'{"a": 1', b"[" * 100_000, b'{"a":' * 100_000, b"\xff", b'{"version": ' + b"9" * 5000, b"NaN"],
@@ -184,6 +199,8 @@ def test_file_names():
     assert file_name(1) == "00000001.json"
     assert parse_file_name("00000001.json") == 1
     assert parse_file_name(file_name(123456789)) == 123456789
+    assert parse_file_name(file_name(MAX_VERSION)) == MAX_VERSION
+    assert parse_file_name(file_name(MAX_VERSION + 1)) is None
     for name in [
         "1.json",
         "00000000.json",

@@ -6,6 +6,7 @@ import pytest
 from bamquery.errors import ConflictError, StorageError
 from bamquery.storage.database.database import Database
 from bamquery.storage.files.filesystem import PosixFileSystem
+from bamquery.storage.fragments.schema_evolution import ColumnRule
 from tests.faults.recording import RecordingFileSystem
 from tests.unit.storage.sample_tables import SCHEMA, append, batch, create, values_of
 
@@ -108,3 +109,18 @@ def test_a_conflict_is_found_even_where_removing_fails(tmp_path):
         database.vacuum()
         assert database.check().litter == []
         assert database.table("t").snapshot().schema == SCHEMA
+
+
+def test_what_follows_on_a_version_keeps_the_rules_of_its_columns(tmp_path):
+    def rules():
+        with database.hold("t") as snapshot:
+            return snapshot.evolution.rules
+
+    with Database.open(tmp_path / "db") as database:
+        create(database, "t", [1], rules=[ColumnRule(default="5")])
+        append(database, "t", [2])
+        assert rules() == (ColumnRule(default="5"),)
+        database.table("t").optimize()
+        assert rules() == (ColumnRule(default="5"),)
+        create(database, "t", [3], or_replace=True)
+        assert rules() == ()

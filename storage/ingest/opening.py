@@ -18,11 +18,11 @@ from bamquery.storage.ingest.sources.failures import unreadable
 from bamquery.storage.ingest.sources.formats import Format, check_compression, check_format, detect_format
 from bamquery.storage.ingest.sources.options import NO_OPTIONS, FileOptions, PathOptions
 from bamquery.storage.ingest.sources.paths import EVERYTHING, expand
-from bamquery.storage.ingest.sources.source import IngestSource, SourcePart
+from bamquery.storage.ingest.sources.source import IngestSource, SourceReader
 
 if TYPE_CHECKING:
     from bamquery.storage.ingest.csv.same_header import AlikeFiles
-    from bamquery.storage.ingest.csv.source import CsvPart
+    from bamquery.storage.ingest.csv.source import CsvReader
     from bamquery.storage.ingest.text.date_formats import DateFormat
 
 _GEOJSON: Final = ".geojson"
@@ -83,8 +83,8 @@ def open_source(
             raise IngestError("format is for files only")
         from bamquery.storage.ingest.arrow.stream import open_object
 
-        part = open_object(what)
-        return UnifiedSource(part.name, [part], columns=columns, exclude=exclude, by_need=by_need)
+        reader = open_object(what)
+        return UnifiedSource(reader.name, [reader], columns=columns, exclude=exclude, by_need=by_need)
     files = expand(what, access, check)
     if isinstance(what, (str, os.PathLike)):
         name = os.fspath(what)
@@ -98,26 +98,26 @@ def open_source(
 
         partitions = partition_columns(files, paths)
     if options.union_by_name or (options.union_by_name is None and not partitions) or len(files) == 1:
-        parts = opener.open_all(files, check)
+        readers = opener.open_all(files, check)
     else:
-        from bamquery.storage.ingest.many_files.deferred_part import open_alike
+        from bamquery.storage.ingest.many_files.deferred_reader import open_alike
 
-        parts = open_alike(files, opener, check)
-    if not any(len(part.schema) for part in parts):
-        from bamquery.storage.ingest.json.source import JsonPart
+        readers = open_alike(files, opener, check)
+    if not any(len(reader.schema) for reader in readers):
+        from bamquery.storage.ingest.json.source import JsonReader
 
-        if isinstance(parts[0], JsonPart):
-            parts[0].name_nothing()
+        if isinstance(readers[0], JsonReader):
+            readers[0].name_nothing()
     made: Sequence[str] = ()
     hidden: Sequence[str] = ()
     if partitions or paths != PathOptions():
         from bamquery.storage.ingest.many_files.virtual_columns import made_parts
 
         formats = {known_format or detect_format(file) for file in files}
-        parts, made, hidden = made_parts(parts, partitions, paths, formats)
+        readers, made, hidden = made_parts(readers, partitions, paths, formats)
     return UnifiedSource(
         name,
-        parts,
+        readers,
         columns=columns,
         exclude=exclude,
         by_need=by_need,
@@ -139,29 +139,29 @@ class _Opener:
         self._opened = partial(_open_file, format_=format_, progress=progress, options=options)
         self._dates: tuple[DateFormat, ...] = ()
 
-    def __call__(self, path: Path) -> SourcePart:
-        part = self._opened(path, dates=self._dates)
-        self._dates = self._dates or getattr(part, "date_formats", ())
-        return part
+    def __call__(self, path: Path) -> SourceReader:
+        reader = self._opened(path, dates=self._dates)
+        self._dates = self._dates or getattr(reader, "date_formats", ())
+        return reader
 
-    def open_all(self, files: Sequence[Path], check: Callable[[], None]) -> list[SourcePart]:
+    def open_all(self, files: Sequence[Path], check: Callable[[], None]) -> list[SourceReader]:
         """All of them; `check` as in `open_source`."""
-        parts: list[SourcePart] = []
+        readers: list[SourceReader] = []
         alike: AlikeFiles | None = None
-        while len(parts) < len(files):
+        while len(readers) < len(files):
             check()
-            part = self(files[len(parts)])
-            parts.append(part)
-            if len(files) < _MANY or type(part).__name__ != "CsvPart":
+            reader = self(files[len(readers)])
+            readers.append(reader)
+            if len(files) < _MANY or type(reader).__name__ != "CsvReader":
                 continue
             from bamquery.storage.ingest.csv.same_header import AlikeFiles
-            from bamquery.storage.ingest.csv.source import CsvPart
+            from bamquery.storage.ingest.csv.source import CsvReader
 
-            assert isinstance(part, CsvPart)
+            assert isinstance(reader, CsvReader)
             alike = alike or AlikeFiles()
-            while more := alike.open(part, files[len(parts) :], check):
-                parts += more
-        return parts
+            while more := alike.open(reader, files[len(readers) :], check):
+                readers += more
+        return readers
 
 
 def _open_file(
@@ -171,19 +171,19 @@ def _open_file(
     progress: Progress | None,
     options: FileOptions,
     dates: tuple[DateFormat, ...],
-) -> SourcePart:
+) -> SourceReader:
     name = str(path)
     match format_ or detect_format(path):
         case "parquet":
-            from bamquery.storage.ingest.parquet.source import ParquetPart
+            from bamquery.storage.ingest.parquet.source import ParquetReader
 
-            return ParquetPart(path, name)
+            return ParquetReader(path, name)
         case "arrow":
-            from bamquery.storage.ingest.arrow.file import ArrowFilePart
+            from bamquery.storage.ingest.arrow.file import ArrowFileReader
 
-            return ArrowFilePart(path, name)
+            return ArrowFileReader(path, name)
         case "json":
-            from bamquery.storage.ingest.json.source import JsonPart
+            from bamquery.storage.ingest.json.source import JsonReader
 
             check_compression(path, options.compression)
             if _GEOJSON in (suffix.lower() for suffix in path.suffixes):
@@ -192,7 +192,7 @@ def _open_file(
                     "what they say of themselves as objects, which read_json() reads",
                     path,
                 )
-            return JsonPart(path, name, options)
+            return JsonReader(path, name, options)
         case "csv":
             return _open_csv(path, None, progress, options, dates)
         case "tsv":
@@ -205,8 +205,8 @@ def _open_csv(
     progress: Progress | None,
     options: FileOptions,
     dates: tuple[DateFormat, ...],
-) -> CsvPart:
-    from bamquery.storage.ingest.csv.source import CsvPart
+) -> CsvReader:
+    from bamquery.storage.ingest.csv.source import CsvReader
 
     try:
         size = path.stat().st_size
@@ -215,7 +215,7 @@ def _open_csv(
     check_compression(path, options.compression)
     # What was found out of a file does not depend on what paths give.
     options = replace(options, paths=PathOptions(), union_by_name=None)
-    opened = partial(CsvPart, path, str(path), delimiter=delimiter, options=options, found=dates)
+    opened = partial(CsvReader, path, str(path), delimiter=delimiter, options=options, found=dates)
     if progress is None or size < _LARGE_CSV:
         return opened()
     with progress.show(f"Looking through {path}", None, size) as report:

@@ -11,7 +11,7 @@ from bamquery.engine.human_units import human_bytes, human_rate, human_seconds, 
 from bamquery.errors import BamQueryError
 from bamquery.session.progress.bars import progress_bar
 from bamquery.storage.ingest import IngestSource, open_source
-from bamquery.storage.ingest.csv.source import CsvPart
+from bamquery.storage.ingest.csv.source import CsvReader
 from bamquery.storage.ingest.sources.formats import detect_format
 from bamquery.storage.ingest.sources.options import FileOptions
 from bamquery.storage.ingest.sources.paths import expand
@@ -70,7 +70,7 @@ def _describe_files(pattern: str, files: list[Path], source: IngestSource) -> st
 
 def _dialect(path: Path, delimiter: str | None) -> list[str]:
     """Delimiter and header, as reading the file found them."""
-    found = CsvPart(path, str(path), delimiter=delimiter).dialect  # it is remembered
+    found = CsvReader(path, str(path), delimiter=delimiter).dialect  # it is remembered
     name = _DELIMITERS.get(found.delimiter, repr(found.delimiter))
     return [f"delimiter {name}", "with a header" if found.has_header else "without a header"]
 

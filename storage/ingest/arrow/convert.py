@@ -14,7 +14,7 @@ from bamquery.errors import IngestError
 from bamquery.storage.format.storable_types import DataType
 from bamquery.storage.ingest.arrow.extension_values import plain, whole_microseconds
 from bamquery.storage.ingest.sources.failures import reason
-from bamquery.storage.ingest.sources.source import Chunk, SourcePart
+from bamquery.storage.ingest.sources.source import Chunk, SourceReader
 from bamquery.storage.statistics.type_bounds import first_outside
 
 Array: TypeAlias = "pa.Array[Any]"
@@ -28,22 +28,22 @@ NO_VALUES: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 def convert_chunk(
-    chunk: Chunk, positions: Sequence[int | None], target: pa.Schema, part: SourcePart
+    chunk: Chunk, positions: Sequence[int | None], target: pa.Schema, reader: SourceReader
 ) -> pa.RecordBatch:
     """The chunk's rows under `target`: column i is column `positions[i]` of the chunk, or nulls.
 
     Raises:
         IngestError: a value has no equal in the target's type, is outside of its own, or a string that is
-            not UTF-8; names part, row and column.
+            not UTF-8; names reader, row and column.
     """
     try:
         # Parquet and streams may hold strings that are not UTF-8, and infinite dates; those of CSV were
         # looked at before.
-        return _convert(chunk.batch, positions, target, check=not part.is_text)
+        return _convert(chunk.batch, positions, target, check=not reader.is_text)
     except _MisfitError as misfit:
         place = f"row {chunk.first_row + misfit.row}" + (f" of {chunk.place}" if chunk.place else "")
-        subject = "" if part.path else f"{part.name}: "
-        raise IngestError(f"{subject}{place}, {misfit}", part.path) from misfit
+        subject = "" if reader.path else f"{reader.name}: "
+        raise IngestError(f"{subject}{place}, {misfit}", reader.path) from misfit
 
 
 def convert_batch(

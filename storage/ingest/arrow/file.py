@@ -24,7 +24,7 @@ _LARGE_BATCH: Final = 128 << 20
 """Bytes of a record batch beyond which it is read in slices."""
 
 
-class ArrowFilePart:
+class ArrowFileReader:
     """One Arrow IPC file, of the file or the stream format.
 
     A file from outside may say anything, so each batch is validated in full: a wrong offset or index is an
@@ -61,7 +61,7 @@ class ArrowFilePart:
             ) from error
 
     def read(self, columns: Sequence[int], types: Sequence[DataType]) -> Iterator[Chunk]:
-        """See `Part.read`."""
+        """See `SourceReader.read`."""
         del types
         # Arrow takes no columns to mean all; one is enough to learn how many rows there are.
         wanted = sorted(set(columns)) or [0]

@@ -22,7 +22,7 @@ _SPENT: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
 _SPENT_LOCK: Final = threading.Lock()
 
 
-class StreamPart:
+class StreamReader:
     """Batches of one schema, from a function that starts a pass over them, given the columns wanted.
 
     Columns are wanted by their places, since several may have one name.
@@ -67,7 +67,7 @@ class StreamPart:
         self._validated: frozenset[int] = frozenset()
 
     def read(self, columns: Sequence[int], types: Sequence[DataType]) -> Iterator[Chunk]:
-        """See `Part.read`."""
+        """See `SourceReader.read`."""
         del types
         if self._once is not None:
             _spend(self._once, self.name)
@@ -99,8 +99,8 @@ class StreamPart:
                 ) from error
 
 
-def open_object(what: Any) -> StreamPart:
-    """The part that reads a Python object.
+def open_object(what: Any) -> StreamReader:
+    """The reader that reads a Python object.
 
     A pandas index is left out, as by pyarrow's `preserve_index=False`: call `reset_index()` to keep it. A
     polars LazyFrame is collected batch by batch, each time it is read.
@@ -109,20 +109,20 @@ def open_object(what: Any) -> StreamPart:
         IngestError: not such an object, or one whose schema cannot be had.
     """
     try:
-        part = _open_known(what)
-        if part is None:
-            part = _open_capsule(what)
+        reader = _open_known(what)
+        if reader is None:
+            reader = _open_capsule(what)
     except READ_ERRORS as error:
         raise IngestError(f"{_kind(what)}: {reason(error)}") from error
-    if part is None:
+    if reader is None:
         raise IngestError(
             f"cannot load {_kind(what)}: give a path or a list of paths, a pyarrow table, batch, reader or "
             "dataset, a pandas or polars frame, or an object with __arrow_c_stream__"
         )
-    return part
+    return reader
 
 
-def _open_known(what: Any) -> StreamPart | None:
+def _open_known(what: Any) -> StreamReader | None:
     if isinstance(what, pa.RecordBatch):
         what = pa.Table.from_batches([what])
     if isinstance(what, pa.Table):
@@ -142,7 +142,7 @@ def _open_known(what: Any) -> StreamPart | None:
     return None
 
 
-def _open_capsule(what: Any) -> StreamPart | None:
+def _open_capsule(what: Any) -> StreamReader | None:
     if hasattr(what, "__arrow_c_stream__"):
         return _reader(pa.RecordBatchReader.from_stream(what), _kind(what))
     if hasattr(what, "__arrow_c_array__"):
@@ -150,8 +150,8 @@ def _open_capsule(what: Any) -> StreamPart | None:
     return None
 
 
-def _reader(reader: pa.RecordBatchReader, name: str) -> StreamPart:
-    return StreamPart(
+def _reader(reader: pa.RecordBatchReader, name: str) -> StreamReader:
+    return StreamReader(
         name, reader.schema, lambda columns: (batch.select(columns) for batch in reader), once=reader
     )
 
@@ -166,16 +166,16 @@ def _spend(reader: pa.RecordBatchReader, name: str) -> None:
         _SPENT.add(reader)
 
 
-def _table(table: pa.Table, name: str) -> StreamPart:
+def _table(table: pa.Table, name: str) -> StreamReader:
     def start(columns: list[int]) -> Iterator[pa.RecordBatch]:
         # Without columns a table forgets how many rows a batch has.
         return iter((table.select(columns) if columns else table).to_batches(max_chunksize=BATCH_ROWS))
 
     size = table.get_total_buffer_size()
-    return StreamPart(name, table.schema, start, rows=table.num_rows, size=size, is_fixed=True)
+    return StreamReader(name, table.schema, start, rows=table.num_rows, size=size, is_fixed=True)
 
 
-def _dataset(dataset: Any) -> StreamPart:
+def _dataset(dataset: Any) -> StreamReader:
     names = dataset.schema.names
     twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if twice is not None:
@@ -195,10 +195,10 @@ def _dataset(dataset: Any) -> StreamPart:
         )
         return iter(scanner.to_batches())
 
-    return StreamPart("pyarrow.Dataset", dataset.schema, start)
+    return StreamReader("pyarrow.Dataset", dataset.schema, start)
 
 
-def _pandas(frame: Any) -> StreamPart:
+def _pandas(frame: Any) -> StreamReader:
     names = [str(name) for name in frame.columns]
     frame = _dense(frame.set_axis(names_in_object(names), axis="columns"))
     schema = _pandas_schema(frame)
@@ -212,7 +212,7 @@ def _pandas(frame: Any) -> StreamPart:
             yield pa.RecordBatch.from_pandas(piece, schema=wanted, preserve_index=False)
 
     own = pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
-    return StreamPart("pandas.DataFrame", own, start, rows=len(frame))
+    return StreamReader("pandas.DataFrame", own, start, rows=len(frame))
 
 
 def _dense(frame: Any) -> Any:
@@ -237,7 +237,7 @@ def _pandas_schema(frame: Any) -> pa.Schema:
         raise
 
 
-def _polars(frame: Any) -> StreamPart:
+def _polars(frame: Any) -> StreamReader:
     schema = _polars_schema(frame.clear())
 
     def start(columns: list[int]) -> Iterator[pa.RecordBatch]:
@@ -246,10 +246,10 @@ def _polars(frame: Any) -> StreamPart:
         for piece in chosen.iter_slices(BATCH_ROWS):
             yield from piece.to_arrow().to_batches()
 
-    return StreamPart("polars.DataFrame", schema, start, rows=frame.height, size=frame.estimated_size())
+    return StreamReader("polars.DataFrame", schema, start, rows=frame.height, size=frame.estimated_size())
 
 
-def _lazy_frame(frame: Any) -> StreamPart:
+def _lazy_frame(frame: Any) -> StreamReader:
     if not hasattr(frame, "collect_batches"):
         raise IngestError(
             "polars.LazyFrame: this version of polars cannot collect it in batches: "
@@ -264,7 +264,7 @@ def _lazy_frame(frame: Any) -> StreamPart:
         for piece in chosen.collect_batches(chunk_size=BATCH_ROWS):
             yield from piece.to_arrow().to_batches(max_chunksize=BATCH_ROWS)
 
-    return StreamPart("polars.LazyFrame", schema, start)
+    return StreamReader("polars.LazyFrame", schema, start)
 
 
 def _polars_schema(empty: Any) -> pa.Schema:

@@ -8,7 +8,7 @@ from typing import Final
 
 from bamquery.errors import IngestError
 from bamquery.storage.ingest.csv.blocks import BLOCK_BYTES, CsvBlock
-from bamquery.storage.ingest.csv.source import CsvPart
+from bamquery.storage.ingest.csv.source import CsvReader
 from bamquery.storage.ingest.csv.type_inference import rows_if_read
 from bamquery.storage.ingest.sources.formats import compression_of
 
@@ -28,7 +28,7 @@ class AlikeFiles:
     def __init__(self) -> None:
         self._at_once = _FEWEST
 
-    def open(self, like: CsvPart, files: Sequence[Path], check: Callable[[], None]) -> list[CsvPart]:
+    def open(self, like: CsvReader, files: Sequence[Path], check: Callable[[], None]) -> list[CsvReader]:
         """The first ones of `files` that are alike, maybe not all of these; none where the first one is not.
 
         `check` is called before each file; what it raises ends it.
@@ -53,7 +53,7 @@ class AlikeFiles:
             found = found[: len(found) // 2]
         return []
 
-    def _fit(self, contents: Sequence[bytes], like: CsvPart) -> bool:
+    def _fit(self, contents: Sequence[bytes], like: CsvReader) -> bool:
         dialect = like.dialect
         # A quote that is not closed would reach into the next file.
         if any(content.count(b'"') % 2 for content in contents):
@@ -71,7 +71,7 @@ class AlikeFiles:
             return False
 
 
-def _beginning(like: CsvPart) -> bytes:
+def _beginning(like: CsvReader) -> bytes:
     """Header and lines before it; empty where there is none, or that is compressed."""
     if not like.dialect.start:
         return b""

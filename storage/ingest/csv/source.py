@@ -48,7 +48,7 @@ class _Known:
     rejects: tuple[Reject, ...]
 
 
-class CsvPart:
+class CsvReader:
     """One CSV file, plain, gzip or zstd.
 
     Types are those that all values allow (see `csv_types`), so a file is parsed twice: when it is opened, and
@@ -115,11 +115,11 @@ class CsvPart:
             [pa.field(name, r.type) for name, r in zip(known.dialect.names, self._readings, strict=False)]
         )
 
-    def alike(self, path: Path, size: int) -> CsvPart:
+    def alike(self, path: Path, size: int) -> CsvReader:
         """Another file of `size` bytes that is written like this one, with values of the same types."""
-        part = copy(self)
-        part.path, part.name, part.bytes, part.rows = path, str(path), size, None
-        return part
+        reader = copy(self)
+        reader.path, reader.name, reader.bytes, reader.rows = path, str(path), size, None
+        return reader
 
     @property
     def date_formats(self) -> tuple[DateFormat, ...]:
@@ -132,7 +132,7 @@ class CsvPart:
         return self._dialect
 
     def read(self, columns: Sequence[int], types: Sequence[DataType]) -> Iterator[Chunk]:
-        """See `Part.read`; a column that is wanted as a string is the text itself, whatever its reading."""
+        """See `SourceReader.read`; a column wanted as a string is the text itself, whatever its reading."""
         readings = {
             i: TEXT if pa.types.is_large_string(type_) else self._readings[i]
             for i, type_ in zip(columns, types, strict=True)

@@ -70,8 +70,8 @@ def _candidate_formats(options: FileOptions) -> tuple[DateFormat, ...]:
     return (*given, *(one for one in JSON_FORMATS if one.kind not in kinds))
 
 
-class JsonPart:
-    """One JSON file, plain, gzip or zstd: an array of objects, or one after another. Satisfies `Part`.
+class JsonReader:
+    """One JSON file, plain, gzip or zstd: an array of objects, or these in a row. A `SourceReader`.
 
     Columns are the objects' members in the order in which they first come up, or those that the options
     declare; objects that lack one have null there, and a null in the place of an object is a row of nulls.
@@ -110,7 +110,7 @@ class JsonPart:
         self.schema = self._schema()
 
     def read(self, columns: Sequence[int], types: Sequence[DataType]) -> Iterator[Chunk]:
-        """See `Part.read`."""
+        """See `SourceReader.read`."""
         del types
         names = [self.schema.names[column] for column in columns]
         parsed = pa.schema([pa.field(name, self._found[name].parsed) for name in dict.fromkeys(names)])

@@ -31,8 +31,8 @@ _MAX_PRECISION: Final = 38
 
 
 @dataclass(frozen=True, slots=True)
-class PartSchema:
-    """The columns of one part, types normalised (null where it has no value), names unique in any case."""
+class ReaderSchema:
+    """The columns of one reader, types normalised (null where it has no value), names unique in any case."""
 
     name: str
     schema: pa.Schema
@@ -45,29 +45,29 @@ class Unified:
 
     schema: pa.Schema
     mapping: tuple[tuple[int | None, ...], ...]
-    """For each part, for each column of `schema`: its position in the part, None where it is missing."""
+    """For each reader, for each column of `schema`: its position in the reader, None where it is missing."""
     drift: tuple[str, ...]
-    """How parts differ from `schema` in spelling, type or missing columns, one sentence each."""
+    """How readers differ from `schema` in spelling, type or missing columns, one sentence each."""
 
 
-def unify(parts: Sequence[PartSchema]) -> Unified:
-    """The schema that holds every value of all parts; columns and spellings as they first appear.
+def unify(readers: Sequence[ReaderSchema]) -> Unified:
+    """The schema that holds every value of all readers; columns and spellings as they first appear.
 
     Raises:
-        IngestError: no type holds both of two parts' values; names all such columns, and two parts for each.
+        IngestError: no type holds both of two readers' values; names all such columns, and two readers each.
     """
     spelling: dict[str, str] = {}
-    for part in parts:
-        for name in part.schema.names:
+    for reader in readers:
+        for name in reader.schema.names:
             spelling.setdefault(fold_case(name), name)
-    positions = [{fold_case(name): i for i, name in enumerate(part.schema.names)} for part in parts]
+    positions = [{fold_case(name): i for i, name in enumerate(reader.schema.names)} for reader in readers]
     fields = []
     drift: list[str] = []
     impossible: dict[str, str] = {}
     for folded, name in spelling.items():
         holders = [
-            _Holder(part.name, part.schema.field(position[folded]), part.is_text)
-            for part, position in zip(parts, positions, strict=True)
+            _Holder(reader.name, reader.schema.field(position[folded]), reader.is_text)
+            for reader, position in zip(readers, positions, strict=True)
             if folded in position
         ]
         type_ = _column_type(holders)
@@ -77,12 +77,12 @@ def unify(parts: Sequence[PartSchema]) -> Unified:
         fields.append(pa.field(name, type_))
         for holder in holders:
             if holder.field.name != name:
-                drift.append(f'{holder.part}: column "{name}" is spelled "{holder.field.name}"')
+                drift.append(f'{holder.reader}: column "{name}" is spelled "{holder.field.name}"')
             if holder.type != type_:
-                drift.append(f'{holder.part}: column "{name}" is {_difference(holder.type, type_)}')
+                drift.append(f'{holder.reader}: column "{name}" is {_difference(holder.type, type_)}')
         drift += [
-            f'{part.name}: column "{name}" is missing, read as null'
-            for part, position in zip(parts, positions, strict=True)
+            f'{reader.name}: column "{name}" is missing, read as null'
+            for reader, position in zip(readers, positions, strict=True)
             if folded not in position
         ]
     if impossible:
@@ -92,14 +92,14 @@ def unify(parts: Sequence[PartSchema]) -> Unified:
             f"leave out what differs with exclude=[{names}]"
         )
     mapping = tuple(tuple(position.get(folded) for folded in spelling) for position in positions)
-    return Unified(pa.schema(fields), mapping, tuple(drift) if len(parts) > 1 else ())
+    return Unified(pa.schema(fields), mapping, tuple(drift) if len(readers) > 1 else ())
 
 
 @dataclass(frozen=True, slots=True)
 class _Holder:
-    """A part that has the column in question."""
+    """A reader that has the column in question."""
 
-    part: str
+    reader: str
     field: pa.Field[Any]
     is_text: bool
 
@@ -120,7 +120,7 @@ class _Conflict:
         first, second = type_name(self.first.type), type_name(self.second.type)
         if first == second:  # SQL has one name for instants of all zones, and for strings however encoded
             first, second = str(self.first.type), str(self.second.type)
-        return f"{first} in {self.first.part} but {second} in {self.second.part}"
+        return f"{first} in {self.first.reader} but {second} in {self.second.reader}"
 
 
 def _difference(own: DataType, union: DataType) -> str:
@@ -132,7 +132,7 @@ def _difference(own: DataType, union: DataType) -> str:
 
 
 def _column_type(holders: Sequence[_Holder]) -> DataType | _Conflict:
-    """The union over all parts; text (CSV) gives way to what typed parts say, or is kept as strings."""
+    """The union over all readers; text (CSV) gives way to what typed readers say, or is kept as strings."""
     typed = [holder for holder in holders if not holder.is_text]
     text = [holder for holder in holders if holder.is_text]
     typed_union = union_types(holder.type for holder in typed)
@@ -141,7 +141,7 @@ def _column_type(holders: Sequence[_Holder]) -> DataType | _Conflict:
     text_union = union_types(holder.type for holder in text) or pa.large_string()
     union = union_types((typed_union, text_union))
     if union is None:
-        # Any text can be had as strings, if that is what the typed parts have.
+        # Any text can be had as strings, if that is what the typed readers have.
         union = union_types((typed_union, pa.large_string()))
         if union is None:
             return _conflict(itertools.product(typed, text))

@@ -1,4 +1,4 @@
-"""Parts, one or many, as one source: columns chosen, names and types unified, batches converted."""
+"""Readers, one or many, as one source: columns chosen, names and types unified, batches converted."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from bamquery.errors import IngestError, StorageError
 from bamquery.statement_context.cancellation import check_cancelled
 from bamquery.storage.format.storable_types import DataType, normalize_type
 from bamquery.storage.ingest.arrow.convert import INTERVAL, convert_chunk
-from bamquery.storage.ingest.many_files.unified_schema import PartSchema, unify
-from bamquery.storage.ingest.many_files.virtual_columns import VirtualColumnsPart
+from bamquery.storage.ingest.many_files.unified_schema import ReaderSchema, unify
+from bamquery.storage.ingest.many_files.virtual_columns import VirtualColumnsReader
 from bamquery.storage.ingest.sources.column_names import names_in_file, names_in_object
-from bamquery.storage.ingest.sources.source import BATCH_ROWS, Chunk, SourcePart
+from bamquery.storage.ingest.sources.source import BATCH_ROWS, Chunk, SourceReader
 from bamquery.text.identifiers import fold_case, suggestion
 
 
 class UnifiedSource:
-    """The rows of all parts, one part after another. Satisfies `IngestSource`."""
+    """The rows of all readers, one reader after another. Satisfies `IngestSource`."""
 
     def __init__(
         self,
         name: str,
-        parts: Sequence[SourcePart],
+        readers: Sequence[SourceReader],
         *,
         columns: Sequence[str] | None = None,
         exclude: Sequence[str] = (),
@@ -33,47 +33,47 @@ class UnifiedSource:
         virtual_columns: Sequence[str] = (),
         hidden_columns: Sequence[str] = (),
     ) -> None:
-        """Unify the parts' schemas.
+        """Unify the readers' schemas.
 
         Args:
             name: as the user calls the source.
-            parts: at least one.
+            readers: at least one.
             columns: those to have, in this order; None for all.
             exclude: those to leave out. A name that exactly fits leaves out that column alone, and so tells
                 apart columns whose names differ by case only.
             by_need: whether columns of types that cannot be stored are refused only when they are read; in
                 the schema they have an `UnreadableType`, but for INTERVAL, which can be read.
-            virtual_columns: see `IngestSource`; the parts have them last, and
+            virtual_columns: see `IngestSource`; the readers have them last, and
             hidden_columns: behind them.
 
         Of columns with one name, the later ones that are kept get others, see `column_names`.
 
         Raises:
             IngestError: a column that is named does not exist, cannot be stored or has no name; or no type
-                holds the values of two parts.
+                holds the values of two readers.
         """
         self.name = name
         self.virtual_columns = virtual_columns
         self.hidden_columns = hidden_columns
-        self._parts = parts
-        _require_known([*exclude, *(columns or ())], parts)
-        kept = [_kept_positions(part, columns, exclude) for part in parts]
-        refused = _unreadable(parts, kept) if by_need else {}
-        places = _names(parts, kept)
+        self._readers = readers
+        _require_known([*exclude, *(columns or ())], readers)
+        kept = [_kept_positions(reader, columns, exclude) for reader in readers]
+        refused = _unreadable(readers, kept) if by_need else {}
+        places = _names(readers, kept)
         if refused:
             kept = [
                 [i for i in own if fold_case(names[i]) not in refused]
-                for names, own in zip((part.schema.names for part in parts), kept, strict=True)
+                for names, own in zip((reader.schema.names for reader in readers), kept, strict=True)
             ]
         unified = unify(
             [
-                PartSchema(part.name, _stored_schema(part, positions, by_need), part.is_text)
-                for part, positions in zip(parts, kept, strict=True)
+                ReaderSchema(reader.name, _stored_schema(reader, positions, by_need), reader.is_text)
+                for reader, positions in zip(readers, kept, strict=True)
             ]
         )
         self.schema = unified.schema
         self.drift = unified.drift
-        # From positions among a part's kept columns to positions in the part itself.
+        # From positions among a reader's kept columns to positions in the reader itself.
         self._mapping = [
             tuple(None if i is None else positions[i] for i in mapping)
             for mapping, positions in zip(unified.mapping, kept, strict=True)
@@ -81,7 +81,7 @@ class UnifiedSource:
         if refused:
             self._add_unreadable(places, refused)
         last = [*map(fold_case, (*virtual_columns, *hidden_columns))]
-        if len(parts) > 1 and last:
+        if len(readers) > 1 and last:
             ranks = [last.index(name) if name in last else -1 for name in map(fold_case, self.schema.names)]
             self._arrange(sorted(range(len(ranks)), key=ranks.__getitem__))
         self.bytes_read = 0
@@ -120,32 +120,32 @@ class UnifiedSource:
 
     def totals(self, files: Sequence[int] | None = None) -> tuple[int | None, int | None]:
         """See `IngestSource`."""
-        parts = self._parts if files is None else [self._parts[number] for number in files]
-        return _sum(part.rows for part in parts), _sum(part.bytes for part in parts)
+        readers = self._readers if files is None else [self._readers[number] for number in files]
+        return _sum(reader.rows for reader in readers), _sum(reader.bytes for reader in readers)
 
     @property
     def file_count(self) -> int:
         """See `IngestSource`."""
-        return len(self._parts)
+        return len(self._readers)
 
     @property
     def file_columns(self) -> Sequence[int]:
         """See `IngestSource`."""
-        first = self._parts[0]
-        if not isinstance(first, VirtualColumnsPart):
-            return []  # all parts are made alike
+        first = self._readers[0]
+        if not isinstance(first, VirtualColumnsReader):
+            return []  # all readers are made alike
         return [place for place, own in enumerate(self._mapping[0]) if own in first.constants]
 
     def file_values(self, columns: Sequence[int]) -> pa.RecordBatch:
         """See `IngestSource`."""
         wanted = pa.schema([self.schema.field(column) for column in columns])
         values: list[list[Any]] = [[] for _ in columns]
-        for part, mapping in zip(self._parts, self._mapping, strict=True):
-            assert isinstance(part, VirtualColumnsPart)
+        for reader, mapping in zip(self._readers, self._mapping, strict=True):
+            assert isinstance(reader, VirtualColumnsReader)
             for column, found in zip(columns, values, strict=True):
                 place = mapping[column]
                 assert place is not None
-                found.append(part.constants[place])
+                found.append(reader.constants[place])
         arrays = [pa.array(found, field.type) for found, field in zip(values, wanted, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=wanted)
 
@@ -159,10 +159,10 @@ class UnifiedSource:
             if isinstance(field.type, UnreadableType):
                 raise IngestError(f"{self.name}: {field.type.reason}")
         self.bytes_read = 0
-        for number in range(len(self._parts)) if files is None else files:
+        for number in range(len(self._readers)) if files is None else files:
             check_cancelled()  # files without rows give nobody else a chance to
             mapping = self._mapping[number]
-            for chunk in _read_part(self._parts[number], [mapping[i] for i in chosen], target):
+            for chunk in _read_all(self._readers[number], [mapping[i] for i in chosen], target):
                 self.bytes_read += chunk.bytes
                 for first in range(0, chunk.batch.num_rows, BATCH_ROWS):
                     yield chunk.batch.slice(first, BATCH_ROWS)
@@ -178,32 +178,32 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
     return total
 
 
-def _read_part(part: SourcePart, positions: Sequence[int | None], target: pa.Schema) -> Iterator[Chunk]:
-    """The part's rows converted to `target`, whose column i is the part's column `positions[i]`."""
+def _read_all(reader: SourceReader, positions: Sequence[int | None], target: pa.Schema) -> Iterator[Chunk]:
+    """The reader's rows converted to `target`, whose column i is the reader's column `positions[i]`."""
     wanted = [(i, field.type) for i, field in zip(positions, target, strict=True) if i is not None]
     distinct = dict(wanted)
     place = {position: i for i, position in enumerate(distinct)}
     places = [None if i is None else place[i] for i in positions]
-    for chunk in part.read(list(distinct), list(distinct.values())):
+    for chunk in reader.read(list(distinct), list(distinct.values())):
         if chunk.batch.num_rows:
-            batch = convert_chunk(chunk, places, target, part)
+            batch = convert_chunk(chunk, places, target, reader)
             yield Chunk(batch, chunk.place, chunk.first_row, chunk.bytes)
 
 
-def _require_known(names: Sequence[str], parts: Sequence[SourcePart]) -> None:
-    known = {fold_case(name): name for part in parts for name in [*part.schema.names, *_unique(part)]}
+def _require_known(names: Sequence[str], readers: Sequence[SourceReader]) -> None:
+    known = {fold_case(name): name for reader in readers for name in [*reader.schema.names, *_unique(reader)]}
     for name in names:
         if fold_case(name) not in known:
             raise IngestError(
-                f'{parts[0].name}: there is no column "{name}".{suggestion(name, known.values())}'
-                + (f" (Nor in the {len(parts) - 1} other files)" if len(parts) > 1 else "")
+                f'{readers[0].name}: there is no column "{name}".{suggestion(name, known.values())}'
+                + (f" (Nor in the {len(readers) - 1} other files)" if len(readers) > 1 else "")
             )
 
 
-def _kept_positions(part: SourcePart, columns: Sequence[str] | None, exclude: Sequence[str]) -> list[int]:
+def _kept_positions(reader: SourceReader, columns: Sequence[str] | None, exclude: Sequence[str]) -> list[int]:
     """Positions of the columns that are neither excluded nor left unnamed by `columns`."""
-    names = part.schema.names
-    unique = _unique(part)
+    names = reader.schema.names
+    unique = _unique(reader)
     excluded = {
         i for name in exclude for i in _positions_named(names, name) or _positions_named(unique, name)
     }
@@ -215,18 +215,18 @@ def _kept_positions(part: SourcePart, columns: Sequence[str] | None, exclude: Se
     return sorted(chosen - excluded)
 
 
-def _names(parts: Sequence[SourcePart], kept: Sequence[Sequence[int]]) -> dict[str, int]:
-    """The kept columns of all parts, folded, in the order in which they first appear, and their places."""
-    known = (part.schema.names for part in parts)
+def _names(readers: Sequence[SourceReader], kept: Sequence[Sequence[int]]) -> dict[str, int]:
+    """The kept columns of all readers, folded, in the order in which they first appear, and their places."""
+    known = (reader.schema.names for reader in readers)
     found = (names[i] for names, own in zip(known, kept, strict=True) for i in own)
     return {name: place for place, name in enumerate(dict.fromkeys(map(fold_case, found)))}
 
 
-def _unreadable(parts: Sequence[SourcePart], kept: Sequence[Sequence[int]]) -> dict[str, tuple[str, str]]:
-    """By folded name the columns whose types cannot be stored in one part or another: spelling and reason."""
+def _unreadable(readers: Sequence[SourceReader], kept: Sequence[Sequence[int]]) -> dict[str, tuple[str, str]]:
+    """By folded name the columns whose types cannot be stored in some reader: spelling and reason."""
     found: dict[str, tuple[str, str]] = {}
-    for part, own in zip(parts, kept, strict=True):
-        for field in map(part.schema.field, own):
+    for reader, own in zip(readers, kept, strict=True):
+        for field in map(reader.schema.field, own):
             try:
                 _column_type(field, by_need=True)
             except StorageError as error:
@@ -240,12 +240,12 @@ def _positions_named(names: Sequence[str], wanted: str) -> list[int]:
     return exact or [i for i, name in enumerate(names) if fold_case(name) == fold_case(wanted)]
 
 
-def _unique(part: SourcePart, positions: Sequence[int] | None = None) -> list[str]:
+def _unique(reader: SourceReader, positions: Sequence[int] | None = None) -> list[str]:
     """Names of columns, of those at `positions` if these are given, that differ in more than case."""
-    names = part.schema.names
+    names = reader.schema.names
     if positions is not None:
         names = [names[i] for i in positions]
-    return names_in_object(names) if part.path is None else names_in_file(names)
+    return names_in_object(names) if reader.path is None else names_in_file(names)
 
 
 def _column_type(field: pa.Field[Any], by_need: bool) -> DataType:
@@ -259,7 +259,7 @@ def _column_type(field: pa.Field[Any], by_need: bool) -> DataType:
     return normalize_type(field.type, field.name)
 
 
-def _stored_schema(part: SourcePart, positions: Sequence[int], by_need: bool) -> pa.Schema:
+def _stored_schema(reader: SourceReader, positions: Sequence[int], by_need: bool) -> pa.Schema:
     """The kept columns as they would be stored.
 
     Raises:
@@ -268,10 +268,12 @@ def _stored_schema(part: SourcePart, positions: Sequence[int], by_need: bool) ->
     fields = []
     refused: list[str] = []
     reasons: list[str] = []
-    for position, name in zip(positions, _unique(part, positions), strict=True):
-        field = part.schema.field(position)
+    for position, name in zip(positions, _unique(reader, positions), strict=True):
+        field = reader.schema.field(position)
         if not field.name:
-            raise _error(part, f"column {position + 1} has no name: give it one, or name the columns to load")
+            raise _error(
+                reader, f"column {position + 1} has no name: give it one, or name the columns to load"
+            )
         try:
             fields.append(pa.field(name, _column_type(field.with_name(name), by_need)))
         except StorageError as error:
@@ -279,12 +281,12 @@ def _stored_schema(part: SourcePart, positions: Sequence[int], by_need: bool) ->
             reasons.append(str(error))
     if refused:
         names = ", ".join(f'"{name}"' for name in refused)
-        raise _error(part, f"{'; '.join(reasons)}. To load the rest: exclude=[{names}]")
+        raise _error(reader, f"{'; '.join(reasons)}. To load the rest: exclude=[{names}]")
     return pa.schema(fields)
 
 
-def _error(part: SourcePart, message: str) -> IngestError:
-    return IngestError(message, part.path) if part.path else IngestError(f"{part.name}: {message}")
+def _error(reader: SourceReader, message: str) -> IngestError:
+    return IngestError(message, reader.path) if reader.path else IngestError(f"{reader.name}: {message}")
 
 
 def _positions(schema: pa.Schema, columns: Sequence[str]) -> list[int]:

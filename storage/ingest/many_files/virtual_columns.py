@@ -21,7 +21,7 @@ from bamquery.storage.ingest.sources.options import (
     ROW_NUMBER,
     PathOptions,
 )
-from bamquery.storage.ingest.sources.source import Chunk, SourcePart
+from bamquery.storage.ingest.sources.source import Chunk, SourceReader
 from bamquery.text.identifiers import fold_case
 
 
@@ -40,17 +40,17 @@ class VirtualColumn:
 
 
 def made_parts(
-    parts: Sequence[SourcePart],
+    readers: Sequence[SourceReader],
     partitions: Sequence[PartitionColumn],
     options: PathOptions,
     formats: Collection[Format],
-) -> tuple[list[SourcePart], list[str], list[str]]:
-    """The parts with the columns that are asked for, and the names of those that come behind their own.
+) -> tuple[list[SourceReader], list[str], list[str]]:
+    """The readers with the columns that are asked for, and the names of those that come behind their own.
 
     Names of virtual columns are apart: they are the last ones, and left out where files have such columns.
 
     Args:
-        parts: files.
+        readers: files.
         partitions: their folders' keys, with a value for each.
         options: what else is asked for.
         formats: of the files.
@@ -60,7 +60,7 @@ def made_parts(
     """
     asked = [ROW_NUMBER] if options.row_number else []
     asked += [options.filename] if options.filename else []
-    own = {fold_case(name) for part in parts for name in part.schema.names}
+    own = {fold_case(name) for reader in readers for name in reader.schema.names}
     behind = [*asked, *(column.name for column in partitions if fold_case(column.name) not in own)]
     taken = {*own, *map(fold_case, behind)}
     # Where the path is called otherwise, it has that name only.
@@ -68,65 +68,66 @@ def made_parts(
     known += [ROW_NUMBER] if {"parquet", "arrow"}.issuperset(formats) else []
     known += [GROUP_NUMBER] if {"parquet"}.issuperset(formats) else []
     hidden = [name for name in known if name in options.virtual and name not in taken]
-    made: list[SourcePart] = []
-    for index, part in enumerate(parts):
+    made: list[SourceReader] = []
+    for index, reader in enumerate(readers):
         keys = [VirtualColumn(c.name, c.type, c.values[index], replaces=True) for c in partitions]
-        before = [_virtual_column(name, part, index, options) for name in asked]
-        virtual = [_virtual_column(name, part, index, options) for name in hidden]
-        made.append(VirtualColumnsPart(part, [*before, *keys, *virtual]))
+        before = [_virtual_column(name, reader, index, options) for name in asked]
+        virtual = [_virtual_column(name, reader, index, options) for name in hidden]
+        made.append(VirtualColumnsReader(reader, [*before, *keys, *virtual]))
     return made, behind, hidden
 
 
-def _virtual_column(name: str, part: SourcePart, index: int, options: PathOptions) -> VirtualColumn:
+def _virtual_column(name: str, reader: SourceReader, index: int, options: PathOptions) -> VirtualColumn:
     if name == ROW_NUMBER and name != options.filename:
         return VirtualColumn(name, pa.int64(), numbers="rows")
     if name == GROUP_NUMBER and name != options.filename:
         return VirtualColumn(name, pa.uint64(), numbers="groups")
     if name == FILE_INDEX and name != options.filename:
         return VirtualColumn(name, pa.uint64(), pa.scalar(index, pa.uint64()))
-    return VirtualColumn(name, pa.large_string(), path_text(part))
+    return VirtualColumn(name, pa.large_string(), path_text(reader))
 
 
-def path_text(part: SourcePart) -> pa.Scalar[Any]:
+def path_text(reader: SourceReader) -> pa.Scalar[Any]:
     """The file's path, as a value.
 
     Raises:
         IngestError: it is no text.
     """
     try:
-        part.name.encode()
+        reader.name.encode()
     except UnicodeEncodeError as error:
         raise IngestError(
-            f'its name is not UTF-8, which column "{FILENAME}" is: rename the file, or do without', part.path
+            f'its name is not UTF-8, which column "{FILENAME}" is: rename the file, or do without',
+            reader.path,
         ) from error
-    return pa.scalar(part.name, pa.large_string())
+    return pa.scalar(reader.name, pa.large_string())
 
 
-class VirtualColumnsPart:
-    """A part with more columns behind its own, or in the place of some of them. Satisfies `SourcePart`."""
+class VirtualColumnsReader:
+    """A reader with more columns behind its own, or in place of some of them. A `SourceReader`."""
 
-    def __init__(self, part: SourcePart, made: Sequence[VirtualColumn]) -> None:
+    def __init__(self, reader: SourceReader, made: Sequence[VirtualColumn]) -> None:
         """Add the columns.
 
         Raises:
             IngestError: the file has a column of the name of one that does not replace it.
         """
-        self._part = part
-        self.name = part.name
-        self.path: Path | None = part.path
-        self.rows = part.rows
-        self.bytes = part.bytes
-        self.is_text = part.is_text
-        self.schema: pa.Schema = part.schema
+        self._part = reader
+        self.name = reader.name
+        self.path: Path | None = reader.path
+        self.rows = reader.rows
+        self.bytes = reader.bytes
+        self.is_text = reader.is_text
+        self.schema: pa.Schema = reader.schema
         self._made: dict[int, VirtualColumn] = {}
-        folded = [fold_case(name) for name in part.schema.names]
+        folded = [fold_case(name) for name in reader.schema.names]
         for column in made:
             field: pa.Field[Any] = pa.field(column.name, column.type)
             same = [place for place, name in enumerate(folded) if name == fold_case(column.name)]
             if same and not column.replaces:
                 raise IngestError(
                     f"has a column \"{column.name}\" of its own: filename = 'name' calls the path otherwise",
-                    part.path,
+                    reader.path,
                 )
             if same:
                 self.schema = self.schema.set(same[0], field)
@@ -141,7 +142,7 @@ class VirtualColumnsPart:
         return {place: made.value for place, made in self._made.items() if made.value is not None}
 
     def read(self, columns: Sequence[int], types: Sequence[DataType]) -> Iterator[Chunk]:
-        """See `Part.read`."""
+        """See `SourceReader.read`."""
         own = [(i, type_) for i, type_ in zip(columns, types, strict=True) if i not in self._made]
         before = 0
         for chunk in self._part.read([i for i, _ in own], [type_ for _, type_ in own]):

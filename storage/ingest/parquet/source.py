@@ -45,7 +45,7 @@ class _Wanted:
     columns: list[tuple[int, Reading | None]]
 
 
-class ParquetPart:
+class ParquetReader:
     """One Parquet file. INT96 timestamps are read in microseconds, as DuckDB and Spark do.
 
     Column chunks are read through a buffer instead of whole, so memory does not grow with row groups, and
@@ -79,7 +79,7 @@ class ParquetPart:
             raise unreadable(path, error, "footer (the file may be truncated)") from error
 
     def read(self, columns: Sequence[int], types: Sequence[DataType]) -> Iterator[Chunk]:
-        """See `Part.read`; only the pages of these columns are read."""
+        """See `SourceReader.read`; only the pages of these columns are read."""
         wanted = self._wanted_leaves(columns, types)
         try:
             with self._open() as file:

@@ -1,4 +1,4 @@
-"""What ingest reads: parts (one file, one frame, one stream) behind one source with one schema."""
+"""What ingest reads: readers (one file, one frame, one stream) behind one source with one schema."""
 
 from __future__ import annotations
 
@@ -109,20 +109,20 @@ def readable(schema: pa.Schema) -> pa.Schema:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Rows of a part, as it has them."""
+    """Rows of a reader, as it has them."""
 
     batch: pa.RecordBatch
     place: str
-    """Where in the part the rows are, for messages: "row group 3", "lines 10 to 2000"; may be empty."""
+    """Where in the reader the rows are, for messages: "row group 3", "lines 10 to 2000"; may be empty."""
     first_row: int
     """Number of the first row within that place, from 1."""
     bytes: int
-    """How much of the part's size this chunk accounts for."""
+    """How much of the reader's size this chunk accounts for."""
     group: int = 0
     """Of a Parquet file: number of the row group, from 0."""
 
 
-class SourcePart(Protocol):
+class SourceReader(Protocol):
     """One file, frame or stream, with the names and types it has itself."""
 
     @property
@@ -158,9 +158,9 @@ class SourcePart(Protocol):
     def read(self, columns: Sequence[int], types: Sequence[DataType]) -> Iterator[Chunk]:
         """Chunks with the columns at these positions of `schema`, in that order.
 
-        `types` are those wanted in the end, for parts that can read different things; others ignore them.
+        `types` are those wanted in the end, for readers that can read different things; others ignore them.
 
         Raises:
-            IngestError: names the part, the place and the column.
+            IngestError: names the reader, the place and the column.
         """
         ...

@@ -50,8 +50,8 @@ def heap_writer() -> type[HeapWriter]:
 
 
 @dataclass
-class TablePart:
-    """A part over a table in memory, as `Part`."""
+class TableReader:
+    """A reader over a table in memory, as `SourceReader`."""
 
     name: str
     table: pa.Table
@@ -78,5 +78,5 @@ class TablePart:
 
 
 @pytest.fixture
-def table_part() -> type[TablePart]:
-    return TablePart
+def table_reader() -> type[TableReader]:
+    return TableReader

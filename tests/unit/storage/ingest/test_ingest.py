@@ -94,8 +94,8 @@ def database(tmp_path):
 def read(table):
     """The rows of a table's latest version, as pyarrow reads its files."""
     with table.snapshot() as snapshot:
-        parts = [pa.ipc.open_file(fragment.path).read_all() for fragment in snapshot.fragments]
-        return pa.concat_tables(parts) if parts else snapshot.schema.empty_table()
+        readers = [pa.ipc.open_file(fragment.path).read_all() for fragment in snapshot.fragments]
+        return pa.concat_tables(readers) if readers else snapshot.schema.empty_table()
 
 
 def test_into_a_database_and_append(database, tmp_path):

@@ -147,14 +147,14 @@ def check_against_files(rows, files):
     for field in rows.schema:
         start = 0
         for table, names in zip(tables, spellings, strict=True):
-            part = rows.column(field.name).slice(start, table.num_rows)
+            reader = rows.column(field.name).slice(start, table.num_rows)
             start += table.num_rows
             if field.name.lower() not in names:
-                assert part.null_count == table.num_rows
+                assert reader.null_count == table.num_rows
                 continue
             own = table.column(names[field.name.lower()])
-            assert pc.all(pc.equal(part, own.cast(field.type)), min_count=0).as_py()
-            assert part.null_count == own.null_count
+            assert pc.all(pc.equal(reader, own.cast(field.type)), min_count=0).as_py()
+            assert reader.null_count == own.null_count
 
 
 def test_features_are_no_rows(tmp_path):

@@ -97,20 +97,20 @@ def test_a_value_that_would_change_is_refused(array, type_):
         convert_array(array, type_)
 
 
-def test_misfit_names_file_place_row_and_column(table_part, tmp_path):
-    part = table_part("trips.parquet", pa.table({"a": [1]}), path=tmp_path / "trips.parquet")
+def test_misfit_names_file_place_row_and_column(table_reader, tmp_path):
+    reader = table_reader("trips.parquet", pa.table({"a": [1]}), path=tmp_path / "trips.parquet")
     values = list(range(5000))
     values[4321] = 2**53 + 1
     chunk = Chunk(pa.record_batch({"id": values}), "row group 7", 100_001, 0)
     with pytest.raises(IngestError) as caught:
-        convert_chunk(chunk, [0], pa.schema({"id": pa.float64()}), part)
+        convert_chunk(chunk, [0], pa.schema({"id": pa.float64()}), reader)
     assert str(caught.value).startswith(
-        f'{part.path}: row 104322 of row group 7, column "id": 9007199254740993 does not fit DOUBLE'
+        f'{reader.path}: row 104322 of row group 7, column "id": 9007199254740993 does not fit DOUBLE'
     )
     assert caught.value.path == tmp_path / "trips.parquet"
 
 
-def test_strings_that_are_not_utf8_are_refused(table_part):
+def test_strings_that_are_not_utf8_are_refused(table_reader):
     broken = pa.Array.from_buffers(
         pa.string(),
         2,
@@ -118,15 +118,15 @@ def test_strings_that_are_not_utf8_are_refused(table_part):
     )
     chunk = Chunk(pa.record_batch({"flag": broken}), "row group 0", 1, 0)
     with pytest.raises(IngestError, match='x: row 2 of row group 0, column "flag": the value does not fit'):
-        convert_chunk(chunk, [0], pa.schema({"flag": pa.large_string()}), table_part("x", pa.table({})))
+        convert_chunk(chunk, [0], pa.schema({"flag": pa.large_string()}), table_reader("x", pa.table({})))
 
 
-def test_missing_columns_are_null_and_no_columns_keep_the_rows(table_part):
-    part = table_part("x", pa.table({}))
+def test_missing_columns_are_null_and_no_columns_keep_the_rows(table_reader):
+    reader = table_reader("x", pa.table({}))
     chunk = Chunk(pa.record_batch({"a": [1, 2]}), "", 1, 0)
-    wide = convert_chunk(chunk, [None, 0], pa.schema({"b": pa.large_string(), "a": pa.int64()}), part)
+    wide = convert_chunk(chunk, [None, 0], pa.schema({"b": pa.large_string(), "a": pa.int64()}), reader)
     assert wide.to_pydict() == {"b": [None, None], "a": [1, 2]}
-    assert convert_chunk(chunk, [], pa.schema([]), part).num_rows == 2
+    assert convert_chunk(chunk, [], pa.schema([]), reader).num_rows == 2
 
 
 def test_a_batch_that_fits_is_not_copied():

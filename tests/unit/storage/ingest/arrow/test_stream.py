@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bamquery.errors import IngestError, SqlError
-from bamquery.storage.ingest.arrow.stream import StreamPart
+from bamquery.storage.ingest.arrow.stream import StreamReader
 from bamquery.storage.ingest.opening import open_source
 from bamquery.storage.ingest.sources.source import BATCH_ROWS
 
@@ -179,7 +179,7 @@ def test_our_own_errors_pass():
         yield
 
     with pytest.raises(SqlError):
-        list(StreamPart("x", SCHEMA, start).read([0], [pa.int64()]))
+        list(StreamReader("x", SCHEMA, start).read([0], [pa.int64()]))
 
 
 def test_only_one_of_two_threads_gets_a_stream():

@@ -10,8 +10,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from bamquery.storage.ingest.csv.source import CsvPart
-from bamquery.storage.ingest.json.source import JsonPart
+from bamquery.storage.ingest.csv.source import CsvReader
+from bamquery.storage.ingest.json.source import JsonReader
 
 STAMPS = ["%Y-%m-%d %H:%M:%S.%f", "%m/%d/%Y %I:%M:%S %p", "%Y-%m-%d %H:%M:%S EST", "%Y-%m-%dT%H:%MZ"]
 NAMES = ["id", "day", "größe", "x y", "A"]
@@ -65,10 +65,10 @@ def test_csv_of_values(path, rows, delimiter, has_header):
         if has_header:
             writer.writerow(NAMES[: len(rows[0])])
         writer.writerows(rows)
-    part = CsvPart(file, "x")
-    assert part.rows == len(rows)
-    assert (part.schema.names == NAMES[: len(rows[0])]) is has_header
-    assert sum(chunk.batch.num_rows for chunk in part.read([0], [part.schema.types[0]])) == len(rows)
+    reader = CsvReader(file, "x")
+    assert reader.rows == len(rows)
+    assert (reader.schema.names == NAMES[: len(rows[0])]) is has_header
+    assert sum(chunk.batch.num_rows for chunk in reader.read([0], [reader.schema.types[0]])) == len(rows)
 
 
 @lenient
@@ -77,9 +77,9 @@ def test_csv_with_texts_and_names(path, rows):
     file = path(".csv")
     with file.open("w", newline="", encoding="utf-8") as out:
         csv.writer(out).writerows([NAMES[: len(rows[0])], *rows])
-    part = CsvPart(file, "x")
-    assert part.rows == len(rows)
-    assert sum(chunk.batch.num_rows for chunk in part.read([0], [part.schema.types[0]])) == len(rows)
+    reader = CsvReader(file, "x")
+    assert reader.rows == len(rows)
+    assert sum(chunk.batch.num_rows for chunk in reader.read([0], [reader.schema.types[0]])) == len(rows)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
@@ -91,13 +91,13 @@ def test_csv_that_duckdb_writes(path, rows, has_header):
         connection.execute(f"CREATE TABLE t ({columns})")
         connection.executemany(f"INSERT INTO t VALUES ({', '.join('?' * len(rows[0]))})", rows)
         connection.execute(f"COPY t TO '{file}' (HEADER {has_header})")
-    part = CsvPart(file, "x")
-    if part.dialect.has_header is has_header:
-        assert part.rows == len(rows)
+    reader = CsvReader(file, "x")
+    if reader.dialect.has_header is has_header:
+        assert reader.rows == len(rows)
     else:
         # A record of texts can be names; no other one can.
         assert not has_header
-        assert part.rows == len(rows) - 1
+        assert reader.rows == len(rows) - 1
 
 
 @lenient
@@ -106,6 +106,6 @@ def test_json(path, rows, is_array):
     file = path(".json")
     objects = [dict(zip(NAMES, row, strict=False)) for row in rows]
     file.write_text(json.dumps(objects) if is_array else "\n".join(map(json.dumps, objects)))
-    part = JsonPart(file, "x")
-    assert part.rows == len(rows)
-    assert sum(chunk.batch.num_rows for chunk in part.read([0], [part.schema.types[0]])) == len(rows)
+    reader = JsonReader(file, "x")
+    assert reader.rows == len(rows)
+    assert sum(chunk.batch.num_rows for chunk in reader.read([0], [reader.schema.types[0]])) == len(rows)

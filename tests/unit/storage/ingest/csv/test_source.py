@@ -15,7 +15,7 @@ from bamquery.statement_context.cancellation import use_cancellation_check
 from bamquery.storage.ingest.csv import blocks as csv_blocks
 from bamquery.storage.ingest.csv import source as csv
 from bamquery.storage.ingest.csv import type_inference as csv_types
-from bamquery.storage.ingest.csv.source import CsvPart
+from bamquery.storage.ingest.csv.source import CsvReader
 from bamquery.storage.ingest.many_files.union import UnifiedSource
 from bamquery.storage.ingest.opening import open_source
 from bamquery.storage.ingest.sources.options import FileOptions
@@ -335,10 +335,10 @@ def test_progress_of_the_first_pass(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("a\n" + "1\n" * 1000)
     seen = []
-    part = CsvPart(path, "x.csv", on_bytes=seen.append)
+    reader = CsvReader(path, "x.csv", on_bytes=seen.append)
     assert seen == sorted(seen)
     assert seen[-1] == path.stat().st_size
-    assert UnifiedSource("x", [part]).total_rows == 1000
+    assert UnifiedSource("x", [reader]).total_rows == 1000
 
 
 def test_doubles_keep_their_bits(read):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from bamquery.errors import IngestError
 from bamquery.storage.format.storable_types import is_stored_type
 from bamquery.storage.ingest.arrow.convert import convert_array
-from bamquery.storage.ingest.many_files.unified_schema import PartSchema, unify, union_types
+from bamquery.storage.ingest.many_files.unified_schema import ReaderSchema, unify, union_types
 from bamquery.text.identifiers import fold_case
 
 INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
@@ -136,25 +136,25 @@ COLUMNS = st.lists(
 
 @given(st.lists(COLUMNS, min_size=1, max_size=4), st.randoms())
 def test_unify_is_commutative_but_for_order_and_spelling(columns, random):
-    parts = [PartSchema(f"part {i}", pa.schema(fields)) for i, fields in enumerate(columns)]
-    shuffled = random.sample(parts, len(parts))
+    readers = [ReaderSchema(f"part {i}", pa.schema(fields)) for i, fields in enumerate(columns)]
+    shuffled = random.sample(readers, len(readers))
 
-    def outcome(parts):
+    def outcome(readers):
         try:
-            return {fold_case(field.name): field.type for field in unify(parts).schema}
+            return {fold_case(field.name): field.type for field in unify(readers).schema}
         except IngestError:
             return None
 
-    assert outcome(parts) == outcome(shuffled)
+    assert outcome(readers) == outcome(shuffled)
 
 
-def parts(*schemas):
-    return [PartSchema(f"{i}.parquet", pa.schema(schema)) for i, schema in enumerate(schemas)]
+def readers(*schemas):
+    return [ReaderSchema(f"{i}.parquet", pa.schema(schema)) for i, schema in enumerate(schemas)]
 
 
 def test_first_spelling_and_order_win_and_drift_is_told():
     unified = unify(
-        parts(
+        readers(
             {"id": pa.int32(), "airport_fee": pa.float64()},
             {"Airport_fee": pa.int64(), "id": pa.int64(), "cbd": pa.null()},
         )
@@ -171,12 +171,12 @@ def test_first_spelling_and_order_win_and_drift_is_told():
 
 
 def test_one_part_does_not_drift():
-    assert unify(parts({"a": pa.null()})).drift == ()
+    assert unify(readers({"a": pa.null()})).drift == ()
 
 
 def test_impossible_union_names_column_and_both_files():
     with pytest.raises(IngestError) as caught:
-        unify(parts({"a": pa.int8()}, {"a": pa.null()}, {"A": pa.float64()}, {"a": pa.large_string()}))
+        unify(readers({"a": pa.int8()}, {"a": pa.null()}, {"A": pa.float64()}, {"a": pa.large_string()}))
     message = str(caught.value)
     assert 'column "a" is TINYINT in 0.parquet but VARCHAR in 3.parquet' in message
     assert 'exclude=["a"]' in message
@@ -185,7 +185,7 @@ def test_impossible_union_names_column_and_both_files():
 def test_all_impossible_unions_are_told_at_once():
     with pytest.raises(IngestError, match=r'"a" is .*; column "c" is .*exclude=\["a", "c"\]'):
         unify(
-            parts(
+            readers(
                 {"a": pa.int8(), "b": pa.int8(), "c": pa.bool_()},
                 {"a": pa.large_string(), "b": pa.int16(), "c": pa.int8()},
             )
@@ -193,7 +193,7 @@ def test_all_impossible_unions_are_told_at_once():
 
 
 def text(name, type_):
-    return PartSchema(name, pa.schema({"a": type_}), is_text=True)
+    return ReaderSchema(name, pa.schema({"a": type_}), is_text=True)
 
 
 @pytest.mark.parametrize(
@@ -202,10 +202,10 @@ def text(name, type_):
         ([text("a.csv", pa.int64()), text("b.csv", pa.date32())], pa.large_string()),
         ([text("a.csv", pa.int64()), text("b.csv", pa.float64())], pa.float64()),
         ([text("a.csv", pa.null())], pa.large_string()),
-        ([text("a.csv", pa.null()), *parts({"a": pa.null()})], pa.int32()),
-        ([text("a.csv", pa.int64()), *parts({"a": pa.large_string()})], pa.large_string()),
-        ([text("a.csv", pa.int64()), *parts({"a": DICTIONARY})], pa.large_string()),
-        ([text("a.csv", pa.int64()), *parts({"a": pa.int8()})], pa.int64()),
+        ([text("a.csv", pa.null()), *readers({"a": pa.null()})], pa.int32()),
+        ([text("a.csv", pa.int64()), *readers({"a": pa.large_string()})], pa.large_string()),
+        ([text("a.csv", pa.int64()), *readers({"a": DICTIONARY})], pa.large_string()),
+        ([text("a.csv", pa.int64()), *readers({"a": pa.int8()})], pa.int64()),
     ],
 )
 def test_text_can_be_had_as_strings(parts_, expected):
@@ -215,11 +215,11 @@ def test_text_can_be_had_as_strings(parts_, expected):
 
 def test_text_that_is_no_number_does_not_fit_numbers():
     with pytest.raises(IngestError, match=r'"a" is BIGINT in 0\.parquet but VARCHAR in a\.csv'):
-        unify([text("a.csv", pa.large_string()), *parts({"a": pa.int64()})])
+        unify([text("a.csv", pa.large_string()), *readers({"a": pa.int64()})])
 
 
 def test_types_of_one_name_are_told_apart():
-    unified = unify(parts({"a": pa.timestamp("us", "UTC")}, {"a": pa.timestamp("us", "Asia/Tokyo")}))
+    unified = unify(readers({"a": pa.timestamp("us", "UTC")}, {"a": pa.timestamp("us", "Asia/Tokyo")}))
     assert unified.drift == (
         '1.parquet: column "a" is timestamp[us, tz=Asia/Tokyo], read as timestamp[us, tz=UTC]',
     )

@@ -9,10 +9,10 @@ from bamquery.storage.ingest.opening import open_source
 
 
 @pytest.fixture
-def source(table_part):
+def source(table_reader):
     def make(*tables, **options):
-        parts = [table_part(f"{i}.parquet", pa.table(table)) for i, table in enumerate(tables)]
-        return UnifiedSource("*.parquet", parts, **options)
+        readers = [table_reader(f"{i}.parquet", pa.table(table)) for i, table in enumerate(tables)]
+        return UnifiedSource("*.parquet", readers, **options)
 
     return make
 

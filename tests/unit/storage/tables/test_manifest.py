@@ -141,6 +141,9 @@ ENTRY = members()["fragments"][0]
         {"fragments": [{**ENTRY, "vectors_crc": 1 << 32}], "rows": 1024},
         {"fragments": [{**ENTRY, "more": 1}], "rows": 1024},
         {"more": 1},
+        {"operation": "rename", "origin": {"folder": "../other", "version": 1}},
+        {"operation": "rename", "origin": {"folder": 5, "version": 1}},
+        {"operation": "rename", "origin": {"folder": "other"}},
     ],
     ids=str,
 )

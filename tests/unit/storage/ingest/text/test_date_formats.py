@@ -111,8 +111,8 @@ def test_formats_that_are_given(pattern, text, expected):
     [
         ("%q", "%q is not understood: there are %Y"),
         ("%", "% is not understood"),
-        ("", "no reader of a date"),
-        ("100%%", "no reader of a date"),
+        ("", "no part of a date"),
+        ("100%%", "no part of a date"),
         ("%Y %Y", "%Y comes twice"),
         ("%Y %y", "say the same"),
         ("%I:%M", "%I is nothing without %p"),

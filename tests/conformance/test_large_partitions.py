@@ -48,6 +48,7 @@ AT_ONCE = [  # none of these has to see rows twice
     "row_number() OVER (PARTITION BY few ORDER BY row)",
     "rank() OVER (ORDER BY few)",
     "rank() OVER (ORDER BY many DESC NULLS FIRST)",
+    "dense_rank() OVER (ORDER BY few)",
     "dense_rank() OVER (ORDER BY few, many)",
     "dense_rank() OVER (PARTITION BY few ORDER BY many)",
     "sum(i) OVER (ORDER BY row)",

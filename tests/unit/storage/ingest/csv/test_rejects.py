@@ -62,7 +62,7 @@ def con() -> Iterator[Connection]:
         yield connection
 
 
-BROKEN = b'a,b\n1,x\n1,x\n1,x\n2\n3,y,z\n4,"open\n5,caf\xe9\n6,w\n"7","v\nv"\n'
+BROKEN = b'a,b\n1,x\n1,x\n1,x\n2\n3,y,z\n4,"open\n5,\xe9\n6,w\n"7","v\nv"\n'
 
 
 def test_read_csv_leaves_out_what_is_no_record(con: Connection, tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_read_csv_leaves_out_what_is_no_record(con: Connection, tmp_path: Path) 
 
 def test_as_duckdb_where_quotes_are_closed(con: Connection, tmp_path: Path) -> None:
     path = tmp_path / "broken.csv"
-    path.write_bytes(b'a,b\n1,x\n1,x\n1,x\n2\n3,y,z\n\n5,caf\xe9\n6,w\n"7","v\nv"\n8,\n9,""\n')
+    path.write_bytes(b'a,b\n1,x\n1,x\n1,x\n2\n3,y,z\n\n5,\xe9\n6,w\n"7","v\nv"\n8,\n9,""\n')
     options = "ignore_errors = true, header = true, quote = '\"', types = ['BIGINT', 'VARCHAR']"
     sql = f"FROM read_csv('{path}', {options})"
     with duckdb.connect() as other:
@@ -118,5 +118,5 @@ def test_rejects_are_kept_where_that_is_asked_for(con: Connection, tmp_path: Pat
         (5, "MISSING COLUMNS", "2"),
         (6, "TOO MANY COLUMNS", "3,y,z"),
         (7, "UNQUOTED VALUE", '4,"open'),
-        (8, "INVALID ENCODING", "5,caf\\xe9"),
+        (8, "INVALID ENCODING", "5,\\xe9"),
     ]

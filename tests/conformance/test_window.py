@@ -88,8 +88,10 @@ def test_pieces(
     expected = ask(
         duckdb.connect(), f"SELECT *, {columns} FROM t WINDOW {windows} ORDER BY {order}row", t=table
     )
-    given = run(_operator(keys, Rows(table)), device)
+    operator = _operator(keys, Rows(table))
+    given = run(operator, device)
     assert_same(given.sort_by("row"), expected.sort_by("row"))
+    assert operator.profile.details["peak_memory"] > 0
 
 
 def test_no_rows(device: Device[Any]) -> None:

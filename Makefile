@@ -55,10 +55,10 @@ random-casts: $(VENV)/.installed-test ## casts and operators over extreme values
 	$(BIN)/python -m tests.sql.randomized.casts.run --casts $(N) --seed $(SEED) --jobs $$(nproc)
 
 random-calls: $(VENV)/.installed-test ## calls of every function with arguments at the ends of types, answered by DuckDB too
-	$(BIN)/python -m tests.sql.randomized.casts.calls --calls $(N) --seed $(SEED)
+	$(BIN)/python -m tests.sql.randomized.casts.calls --calls $(N) --seed $(SEED) --jobs $$(nproc)
 
 random-files: $(VENV)/.installed-test ## CSV and JSON files, as many as N says, looked at by DuckDB too
-	$(BIN)/python -m tests.sql.randomized.files.compare --files $(N) --seed $(SEED)
+	$(BIN)/python -m tests.sql.randomized.files.compare --files $(N) --seed $(SEED) --jobs $$(nproc)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

@@ -95,6 +95,16 @@ FAMILIES: Final = (
         lambda n: _levels(n, "SELECT a + 1 AS a FROM c{1} WHERE a <> {0}"),
     ),
     Family(
+        "DISTINCT with conditions",
+        (80, 160, 320),
+        lambda n: _levels(n, "SELECT DISTINCT a FROM c{1} WHERE a <> {0}"),
+    ),
+    Family(
+        "windows with conditions",
+        (80, 160, 320),
+        lambda n: _levels(n, "SELECT a, count(*) OVER (PARTITION BY a) AS b{0} FROM c{1} WHERE a <> {0}"),
+    ),
+    Family(
         "VALUES",
         _LENGTHS,
         lambda n: f"SELECT * FROM (VALUES {', '.join(f'({i}, {i})' for i in range(n))}) v",

@@ -6,7 +6,8 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +28,9 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="bamquery bench memory", description=__doc__)
     parser.add_argument("--memory-limit", default="256MB", help="the setting")
     parser.add_argument("--threads", type=int, help="the setting")
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="cases at a time: more of them falsify seconds only"
+    )
     parser.add_argument("--scale", type=float, default=1.0, help="1: texts of four times the limit")
     parser.add_argument("--seconds", type=float, default=300.0, help="after which a case is stopped")
     parser.add_argument("--folder", type=Path, help="where the database is made, and removed again")
@@ -60,12 +64,10 @@ def main(argv: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="bamquery-memory-", dir=options.folder) as name:
         folder = Path(name)
         _prepare(folder, cases, rows)
-        for case in cases:
-            arguments = ["bench", "memory", *argv]
-            one = measure(case, folder / "db", folder, arguments, limit=limit, most_seconds=options.seconds)
-            found[case.name] = _entry(one, limit)
+        for one in _measure_all(cases, folder, ["bench", "memory", *argv], options, limit):
+            found[one.case.name] = _entry(one, limit)
             sys.stderr.write(
-                f"{one.times_limit(limit):6.2f}  {one.seconds:6.1f} s  {case.name}: {one.outcome}\n"
+                f"{one.times_limit(limit):6.2f}  {one.seconds:6.1f} s  {one.case.name}: {one.outcome}\n"
             )
             if options.json:  # after each, as all of them take hours
                 report = {
@@ -79,7 +81,30 @@ def main(argv: Sequence[str]) -> int:
     sys.stdout.write(table)
     if options.markdown:
         options.markdown.write_text(table, encoding="utf-8")
-    return int(any(one["over"] > _BOUND for one in found.values()))
+    above = [name for name, one in found.items() if one["over"] > _BOUND]
+    stopped = [name for name, one in found.items() if one["outcome"] != "done"]
+    sys.stdout.write(f"{len(found)} cases; above {_BOUND} times: {', '.join(above) or 'none'}\n")
+    sys.stdout.write(f"not done: {', '.join(stopped) or 'none'}\n")
+    return int(bool(above))
+
+
+def _measure_all(
+    cases: Sequence[Case], folder: Path, arguments: Sequence[str], options: argparse.Namespace, limit: int
+) -> Iterator[Measured]:
+    """Each case, as they end: in a folder of its own, with links to the files that were made for all."""
+
+    def measure_one(case: Case) -> Measured:
+        with tempfile.TemporaryDirectory(dir=folder) as own:
+            for path in folder.iterdir():
+                if path.is_file():
+                    (Path(own) / path.name).hardlink_to(path)
+            return measure(
+                case, folder / "db", Path(own), arguments, limit=limit, most_seconds=options.seconds
+            )
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for measured in as_completed([pool.submit(measure_one, case) for case in cases]):
+            yield measured.result()
 
 
 def _earlier_results(path: Path, asked: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

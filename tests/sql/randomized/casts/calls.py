@@ -1,6 +1,7 @@
 """Calls of every function and aggregate of the reference, with arguments at the ends of their types.
 
-    python -m tests.sql.randomized.casts.calls --calls 100000 --seed 1 [--device cuda:0] [--function median]
+    python -m tests.sql.randomized.casts.calls --calls 100000 --seed 1 [--jobs 2] [--device cuda:0]
+    python -m tests.sql.randomized.casts.calls --seed 1 --only 4200      # the calls over one table again
 
 Each call is asked over a table of a few rows, or of constants alone, and counts once for each value of its
 answer; where one side fails, row by row. What differs is shown with its statement; `known_calls` says what is
@@ -16,6 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import duckdb
@@ -28,6 +30,7 @@ from bamquery.sql_frontend.functions.scalar.dates import DATE_PARTS
 from tests.sql.randomized.casts import extremes
 from tests.sql.randomized.casts.compare import Answer, Difference, Pair, differences
 from tests.sql.randomized.casts.known_calls import known_difference
+from tests.sql.randomized.workers import Workers, check, stoppable
 
 ROWS: Final = 16
 GROUPS: Final = 3
@@ -286,13 +289,23 @@ class Tally:
             `unasked` by DuckDB, `known` to differ, `differ`.
         known: how often for each of those reasons.
         failures: statements with what differs.
+        places: of these statements, the first call over their table.
         refusals: how often each function was.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
     known: Counter[str] = field(default_factory=Counter)
     failures: list[tuple[str, Difference]] = field(default_factory=list)
+    places: dict[str, int] = field(default_factory=dict)
     refusals: Counter[str] = field(default_factory=Counter)
+
+    def include(self, other: Tally) -> None:
+        """Count another's too."""
+        self.counts += other.counts
+        self.known += other.known
+        self.failures += other.failures
+        self.places |= other.places
+        self.refusals += other.refusals
 
     def add(self, outcome: str, count: int = 1) -> None:
         self.counts[outcome] += count
@@ -360,27 +373,29 @@ def _is_plain(answer: pa.Table) -> bool:
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_large_string(kind)
 
 
-def run(
-    calls: int,
-    seed: int,
-    device: str = "cpu",
-    seconds: float | None = None,
-    names: Collection[str] = (),
-) -> Tally:
-    """So many calls, a table for each `PER_TABLE`; fewer once the seconds are over."""
+def run(calls: int, seed: int, device: str = "cpu", names: Collection[str] = ()) -> Tally:
+    """So many calls, a table for each `PER_TABLE`."""
     tally = Tally()
-    started = time.perf_counter()
-    done = 0
-    with Pair(device) as pair:
-        while done < calls and (seconds is None or time.perf_counter() - started < seconds):
-            drawn = Calls(random.Random(f"{seed} {done}"), names)
-            columns = drawn.columns()
-            pair.load("spans", columns)
-            pair.load("calls", {name: c for name, c in columns.items() if c[0] != "INTERVAL"})
-            for _ in range(min(PER_TABLE, calls - done)):
-                ask(pair, drawn.call(), tally)
-                done += 1
-    tally.counts["calls"] = done
+    for first in range(0, calls, PER_TABLE):
+        tally.include(ask_table(first, seed, min(PER_TABLE, calls - first), device, names))
+    return tally
+
+
+def ask_table(
+    first: int, seed: int, calls: int = PER_TABLE, device: str = "cpu", names: Collection[str] = ()
+) -> Tally:
+    """The calls of a seed from the `first` one on, over one table's rows."""
+    tally = Tally()
+    drawn = Calls(random.Random(f"{seed} {first}"), names)
+    columns = drawn.columns()
+    with stoppable(), Pair(device) as pair:
+        pair.load("spans", columns)
+        pair.load("calls", {name: c for name, c in columns.items() if c[0] != "INTERVAL"})
+        for _ in range(calls):
+            check()
+            ask(pair, drawn.call(), tally)
+            tally.add("calls")
+    tally.places = dict.fromkeys((statement for statement, _ in tally.failures), first)
     return tally
 
 
@@ -389,20 +404,26 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description="Calls of every function, asked of both.")
     parser.add_argument("--calls", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seconds", type=float)
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--function", action="append", default=[], help="only these")
+    parser.add_argument("--only", type=int, metavar="FIRST", help="the calls over one table again")
     given = parser.parse_args(arguments)
-    tally = run(given.calls, given.seed, given.device, given.seconds, given.function)
+    started = time.perf_counter()
+    firsts = range(0, given.calls, PER_TABLE) if given.only is None else (given.only,)
+    work = partial(ask_table, seed=given.seed, device=given.device, names=given.function)
+    tally = Tally()
+    for done in Workers[int, Tally](given.jobs).results(work, firsts):
+        tally.include(done)
     for statement, found in tally.failures:
-        print(f"{statement}\n    ours {found.ours!r}, theirs {found.theirs!r} (row {found.row})")
-    if tally.failures:
-        again = f"python -m tests.sql.randomized.casts.calls --calls {given.calls} --seed {given.seed}"
-        print(" --function ".join((f"all of it again: {again}", *given.function)))
-    print(f"seed {given.seed}: {dict(tally.counts)}")
+        again = f"--seed {given.seed} --only {tally.places[statement]}"
+        print(f"{again}: {statement}\n    ours {found.ours!r}, theirs {found.theirs!r} (row {found.row})")
     for why, count in tally.known.most_common():
         print(f"  known {count}: {why}")
     print("  refused:", dict(tally.refusals.most_common(12)))
+    values = sum(tally.counts.values()) - tally.counts["calls"]
+    print(f"  {values} values in {time.perf_counter() - started:.0f} s")
+    print(f"seed {given.seed}: {dict(tally.counts)}")
     return 1 if tally.failures else 0
 
 

@@ -1,6 +1,6 @@
 """Asks DuckDB and BamQuery what is in random files.
 
-    python -m tests.sql.randomized.files.compare --files 20000 --seed 1
+    python -m tests.sql.randomized.files.compare --files 20000 --seed 1 [--jobs 2]
 
 What differs is shown with the file's text and both answers.
 """
@@ -14,6 +14,7 @@ import sys
 import tempfile
 from calendar import monthrange
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -23,10 +24,13 @@ import duckdb
 
 import bamquery
 from tests.sql.randomized.files.strings import File, csv_file, json_file
+from tests.sql.randomized.workers import Workers, check, stoppable
 
 Column: TypeAlias = "tuple[str, tuple[str | None, ...]]"
 """Its type, and its values as texts."""
 
+PER_PIECE: Final = 50
+"""Files that a process compares before it says what it found."""
 _NO_DAY: Final = "a day that the month has not, were the year first"
 MOMENTS: Final = ("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
 
@@ -195,26 +199,36 @@ def _instants(values: tuple[str | None, ...]) -> list[str | None]:
     return [None if v is None else v.removesuffix("+00").removesuffix(" 00:00:00") for v in values]
 
 
+def compare_files(first: int, files: int = PER_PIECE) -> list[Difference]:
+    """What differs in the files of the seeds from `first` on; fewer of them where the process is to stop."""
+    found: list[Difference] = []
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        closing(Comparison(Path(folder))) as both,
+        stoppable(),
+    ):
+        for seed in range(first, first + files):
+            check()
+            found += filter(None, [both.compare(seed)])
+    return found
+
+
 def main() -> None:
     """See the top."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--files", type=int, default=1000)
+    parser.add_argument("--files", type=int, default=1000, help=f"at least, {PER_PIECE} at a time")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1)
     arguments = parser.parse_args()
     reasons: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory() as folder:
-        comparison = Comparison(Path(folder))
-        for seed in range(arguments.seed, arguments.seed + arguments.files):
-            found = comparison.compare(seed)
-            if found is None:
-                continue
+    firsts = range(arguments.seed, arguments.seed + arguments.files, PER_PIECE)
+    for differences in Workers[int, list[Difference]](arguments.jobs).results(compare_files, firsts):
+        for found in differences:
             reasons[found.reason or "not listed"] += 1
             if not found.reason:
-                print(
-                    f"seed {seed}\n{found.file.text}\n  DuckDB   {found.theirs}\n  BamQuery {found.ours}",
-                    flush=True,
-                )
-    print(f"{arguments.files} files: {dict(reasons)}")
+                print(f"seed {found.seed}\n{found.file.text}", flush=True)
+                print(f"  DuckDB   {found.theirs}\n  BamQuery {found.ours}", flush=True)
+    print(f"{len(firsts) * PER_PIECE} files: {dict(reasons)}")
     sys.exit(bool(reasons["not listed"]))
 
 

@@ -44,7 +44,7 @@ def test_cases_are_run_in_processes_of_their_own(tmp_path: Path, capsys: pytest.
     report = tmp_path / "memory.json"
     names = ["distinct numbers", "csv texts", "fetchmany", "cluster by", "registered stream"]
     options = ["--memory-limit", "64MB", "--scale", "0.05", "--folder", str(tmp_path), "--json", str(report)]
-    assert main([*options, "--cases", *names]) in (0, 1)
+    assert main([*options, "--jobs", "2", "--cases", *names]) in (0, 1)
     found: dict[str, Any] = json.loads(report.read_text())
     assert sorted(one["case"] for one in found["results"]) == sorted(names)
     assert all(one["outcome"] == "done" and one["growth"] > 0 for one in found["results"])
@@ -60,7 +60,7 @@ def test_a_case_that_takes_too_long_is_stopped(tmp_path: Path, capsys: pytest.Ca
 def test_a_run_that_was_cut_off_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = tmp_path / "memory.json"
     options = ["--memory-limit", "64MB", "--scale", "0.01", "--seconds", "0.3", "--folder", str(tmp_path)]
-    options += ["--json", str(report), "--cases"]
+    options += ["--jobs", "2", "--json", str(report), "--cases"]
     main([*options, "series"])
     kept = json.loads(report.read_text())["results"]
     main([*options, "with twice", "series", "--resume"])

@@ -22,7 +22,7 @@ SOURCES = [
 ]
 HEADER_NAMES = sorted(
     str(path.relative_to(PACKAGE))
-    for folder in (PACKAGE / "driver" / "core", ENGINE_KERNELS)
+    for folder in (PACKAGE / "driver" / "core", PACKAGE / "storage" / "core", ENGINE_KERNELS)
     for path in folder.rglob("*.hpp")
 )
 

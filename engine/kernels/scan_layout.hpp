@@ -11,6 +11,13 @@ inline constexpr uint32_t kPartRows = 128;
 inline constexpr uint32_t kParts = kVectorRows / kPartRows;  ///< Of a vector: a mask of them has a byte.
 inline constexpr uint32_t kAllParts = (1u << kParts) - 1;
 
+/// Bit i: row i of a word of a vector of `rows` rows exists.
+BAMQUERY_CORE uint32_t rows_of_word(uint32_t rows, uint32_t word) {
+  const uint32_t first = 32 * word;
+  if (rows <= first) return 0;
+  return rows - first >= 32 ? ~0u : (1u << (rows - first)) - 1;
+}
+
 /// A chunk's vectors are numbered from 0 on. Row r of vector v has position 1024 v + r, so that positions
 /// leave out what the last vectors of fragments lack. This is where one of them comes from.
 struct ScanVector {

@@ -111,7 +111,7 @@ class _Stages:
         whole = ChunkSizes(_full_chunk(self._session, work, _CHUNK_BYTES), first)
         thin = ChunkSizes(_full_chunk(self._session, work, _THIN_CHUNK_BYTES), _THIN_SHARE * first)
         ranges = work.ranges if work.context.settings.zone_maps else ()
-        for fragments in runs(work.fragments):
+        for fragments in runs(work.fragments, work.columns):
             resident = state.resources.runs.get(self._session, fragments)
             listed = listed_vectors(state, resident, ranges)
             self._lists.add(listed)

@@ -3,29 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory, NullStates
-from bamquery.engine.cuda.scan.chunk.row_selection import PassedRows, Selection, filter_loaded
+from bamquery.engine.cuda.scan.chunk.row_selection import (
+    PassedRows,
+    Selection,
+    filter_loaded,
+    filter_packed,
+)
 from bamquery.engine.cuda.scan.columns.device_columns import DeviceColumn, DeviceStrings, row_bits
 from bamquery.engine.cuda.scan.columns.scan_column import Form, ScanColumn
 from bamquery.engine.cuda.scan.kernel_tables.predicates import FusedPredicate
 from bamquery.engine.cuda.scan.kernel_tables.string_requests import OFFSET_BYTES
-from bamquery.engine.cuda.scan.read_strategy import BufferShape, choose_strategy
+from bamquery.engine.cuda.scan.read_strategy import choose_strategy
 from bamquery.engine.cuda.scan.reads.accounting import ColumnRead, KernelTime
+from bamquery.engine.cuda.scan.reads.buffer_shapes import buffer_shapes
 from bamquery.engine.cuda.scan.reads.checksums import check_parts, check_vectors
 from bamquery.engine.cuda.scan.reads.dictionary_codes import decode, prepare
 from bamquery.engine.cuda.scan.reads.fetch_blocks import FetchedColumn, Fetches
 from bamquery.engine.cuda.scan.reads.fetch_vectors import PickedVectors, fetch_vectors, picked_bytes
 from bamquery.engine.cuda.scan.reads.gather_rows import gather_column, gather_validity
-from bamquery.engine.cuda.scan.reads.load_vectors import QUEUE_PAIRS, LoadedVectors, load_vectors
+from bamquery.engine.cuda.scan.reads.load_vectors import QUEUE_PAIRS, load_vectors
+from bamquery.engine.cuda.scan.reads.packed_payloads import (
+    Payloads,
+    check_payloads,
+    fetch_payloads,
+    load_payloads,
+)
+from bamquery.engine.cuda.scan.reads.packed_rows import gather_packed
+from bamquery.engine.cuda.scan.reads.staged_column import Check, StagedColumn
 from bamquery.engine.cuda.scan.reads.string_blocks import BlockStrings, fetch_listed
 from bamquery.engine.cuda.scan.reads.string_checks import check_strings
-from bamquery.engine.cuda.scan.reads.string_reads import StringOffsets, StringRead, row_bytes
+from bamquery.engine.cuda.scan.reads.string_reads import StringOffsets, StringRead
 from bamquery.engine.cuda.scan.reads.string_vectors import (
     LoadedOffsets,
     VectorStrings,
@@ -38,35 +51,6 @@ from bamquery.storage.readers.block_reader import ReadCounters
 
 ReadColumn: TypeAlias = "DeviceColumn | StringRead"
 """A column; of strings what `ColumnLoads.complete` makes one of."""
-
-
-class Check(Protocol):
-    """A check that was started."""
-
-    def settle(self, chunk: ChunkMemory) -> None:
-        """Raise CorruptionError if it failed, once the board was copied back."""
-        ...
-
-
-@dataclass
-class StagedColumn:
-    """A column whose vectors were loaded.
-
-    Attributes:
-        bits: of a value as it is stored.
-        values: all of the chunk's; of strings the offsets.
-        validity: bitmaps of those that have nulls and values; None: there is none.
-        nulls: states; None: no row is null.
-        offsets: of strings.
-        read: what they are accounted for in.
-    """
-
-    bits: int
-    values: LoadedVectors
-    validity: LoadedVectors | None
-    nulls: NullStates | None
-    read: ColumnRead
-    offsets: LoadedOffsets | None = None
 
 
 class ColumnLoads:
@@ -90,6 +74,9 @@ class ColumnLoads:
         """Start to compare a column that was staged with its checksums, where that is asked for."""
         chunk = self.chunk
         if not chunk.state.verifies:
+            return
+        if staged.payloads is not None:
+            self.checks.append(check_payloads(chunk, name, staged.payloads, stream))
             return
         used = None
         if wanted is not None:
@@ -123,8 +110,10 @@ class ColumnLoads:
         """
         chunk, name = self.chunk, column.name
         bits = self.bits(name)
-        offsets = None
-        if column.form is Form.STRINGS:
+        offsets = payloads = None
+        if chunk.is_packed(name):
+            values, payloads = load_payloads(chunk, name, stream, wanted)
+        elif column.form is Form.STRINGS:
             offsets = load_offsets(chunk, name, stream, wanted)
             assert offsets.loaded is not None
             values = offsets.loaded
@@ -132,7 +121,7 @@ class ColumnLoads:
             values = load_vectors(chunk, name, "values", bits, stream, wanted, in_parts=in_parts)
         nulls = chunk.nulls(name)
         loads = [values]
-        if nulls is not None and (nulls.states == 1).any():
+        if payloads is None and nulls is not None and (nulls.states == 1).any():
             mixed = nulls.states == 1
             loads.append(
                 load_vectors(chunk, name, "validity", 1, stream, mixed if wanted is None else mixed & wanted)
@@ -152,10 +141,14 @@ class ColumnLoads:
             touched=None if wanted is None else lambda: wanted,
         )
         self.reads.append(read)
-        return StagedColumn(bits, values, loads[1] if len(loads) > 1 else None, nulls, read, offsets)
+        validity = loads[1] if len(loads) > 1 else None
+        return StagedColumn(bits, values, validity, nulls, read, offsets, payloads)
 
     def start_filter(self, predicate: FusedPredicate, staged: StagedColumn, stream: Any) -> PassedRows:
         """Start to compare a column that was staged and is there for `stream`."""
+        if staged.payloads is not None:
+            packed = staged.payloads.pack(self.chunk, staged.read.name)
+            return filter_packed(self.chunk, predicate, packed, stream)
         validity = None if staged.validity is None else staged.validity.memory
         nulls = None if staged.nulls is None else staged.nulls.address
         values = staged.values
@@ -171,6 +164,8 @@ class ColumnLoads:
         wanted: NDArray[np.bool_] | None = None,
     ) -> ReadColumn:
         """The selection's rows of a column that was staged; `wanted`: as `read` has it."""
+        if staged.payloads is not None:
+            return self._gather_packed(column, staged.payloads, selection, wanted)
         validity = None if staged.validity is None else staged.validity.memory
         if staged.offsets is not None:
             bitmap = None
@@ -208,7 +203,7 @@ class ColumnLoads:
                 found[column] = self.gather_staged(column, staged, selection, wanted)
                 if staged.offsets is None:  # of strings the offsets are looked at once more
                     self.drop(staged)
-            elif strategy is Strategy.FETCH_VECTORS:
+            elif strategy is Strategy.FETCH_VECTORS or self.chunk.is_packed(column.name):
                 found[column] = self._fetch_vectors(column, selection, wanted)
             else:
                 if column.form is Form.DICTIONARY:
@@ -231,16 +226,8 @@ class ColumnLoads:
     def strategy(self, column: ScanColumn, rows: int) -> tuple[Strategy, float]:
         """How to read a column for so many rows, and what that should take."""
         chunk, state = self.chunk, self.chunk.state
-        nulls = chunk.nulls(column.name)
-        shapes = [BufferShape(chunk.rows.count, self.bits(column.name))]
-        if column.form is Form.STRINGS:
-            stored = [piece.fragment.rows for piece in chunk.rows.pieces]
-            size = row_bytes(chunk.extents(column.name, "values"), stored)
-            shapes.append(BufferShape.for_strings(chunk.rows.count, size, state.block_bytes))
-        if nulls is not None:
-            shapes.append(BufferShape(int((nulls.states == 1).sum()), 1))
         strategy, seconds = choose_strategy(
-            tuple(shapes), rows, chunk.rows.count, state.block_bytes, state.rates
+            buffer_shapes(chunk, column), rows, chunk.rows.count, state.block_bytes, state.rates
         )
         return (strategy if state.forced is None else state.forced), seconds
 
@@ -294,11 +281,15 @@ class ColumnLoads:
     ) -> ReadColumn:
         chunk, name = self.chunk, column.name
         bits, nulls = self.bits(name), chunk.nulls(name)
-        strings = column.form is Form.STRINGS
-        part, behind = ("offsets", OFFSET_BYTES) if strings else ("values", 0)
-        values = fetch_vectors(chunk, name, part, bits, selection, None, behind)
+        payloads = None
+        if chunk.is_packed(name):
+            values, payloads = fetch_payloads(chunk, name, selection)
+        elif column.form is Form.STRINGS:
+            values = fetch_vectors(chunk, name, "offsets", bits, selection, None, OFFSET_BYTES)
+        else:
+            values = fetch_vectors(chunk, name, "values", bits, selection, None)
         picks = [values]
-        if nulls is not None and (nulls.states == 1).any():
+        if payloads is None and nulls is not None and (nulls.states == 1).any():
             picks.append(fetch_vectors(chunk, name, "validity", 1, selection, nulls))
         read = ColumnRead(
             *(name, Strategy.FETCH_VECTORS, values.path),
@@ -310,8 +301,12 @@ class ColumnLoads:
             if pick.seconds is not None:
                 self.kernels.append(KernelTime(pick.seconds, (name,)))
         self.reads.append(read)
+        if payloads is not None:
+            if chunk.state.verifies:
+                self.checks.append(check_payloads(chunk, name, payloads, chunk.state.stream))
+            return self._gather_packed(column, payloads, selection, wanted)
         validity = picks[1] if len(picks) > 1 else None
-        if strings:
+        if column.form is Form.STRINGS:
             return self._fetch_string_vectors(column, selection, read, values, validity, nulls)
         if chunk.state.verifies:
             self._check_pick(name, "values", bits, values, None)
@@ -322,6 +317,18 @@ class ColumnLoads:
             *(None if validity is None else validity.memory, nulls, selection, values.slots.ptr),
             None if validity is None else validity.slots.ptr,
         )
+        return self._decode_codes(column, found, selection, wanted)
+
+    def _gather_packed(
+        self,
+        column: ScanColumn,
+        payloads: Payloads,
+        selection: Selection,
+        wanted: NDArray[np.bool_] | None,
+    ) -> DeviceColumn:
+        column = self.chunk.stored_column(column)
+        packed = payloads.pack(self.chunk, column.name)
+        found = gather_packed(self.chunk, column.name, column.stored_kind, packed, selection)
         return self._decode_codes(column, found, selection, wanted)
 
     def _fetch_string_vectors(  # noqa: PLR0917 - one read of one column

@@ -90,11 +90,9 @@ def _dictionary_starts(chunk: ChunkMemory, sizes: list[int]) -> tuple[int, int]:
 def _look_up(
     session: CudaSession, column: ScanColumn, values: plc.Column | None
 ) -> Callable[[rmm.DeviceBuffer, int], plc.Column]:
-    kind: Any = column.kind
-
     def decode_places(places: rmm.DeviceBuffer, rows: int) -> plc.Column:
         if values is None:
-            return libcudf_rows.null_column(session, kind.value_type, rows)
+            return libcudf_rows.null_column(session, column.value_kind, rows)
         return libcudf_rows.look_up(session, values, places, rows)
 
     return decode_places

@@ -88,7 +88,9 @@ def raw(values: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> Vector:
     )
 
 
-def _decoded(x: int, form: int, exponent: int, dtype: Any, divisor: int, origin: int) -> Any:
+def _decoded(  # noqa: PLR0917 - as packed
+    x: int, form: int, exponent: int, dtype: Any, divisor: int, origin: int
+) -> Any:
     if form == DECIMAL:
         return dtype.type(np.float64(x) / np.float64(10**exponent))
     if form == FLOAT32:

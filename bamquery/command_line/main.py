@@ -233,6 +233,7 @@ def _bench(arguments: Sequence[str]) -> int:
             "sql",
             "spill",
             "memory",
+            "packed",
             "block",
             "cache",
             "array",
@@ -243,6 +244,7 @@ def _bench(arguments: Sequence[str]) -> int:
         "ingest: loading against a plain copy; sql: queries against DuckDB; "
         "spill: queries that do not fit in memory; "
         "memory: the most that each operator and way in takes, over memory_limit; "
+        "packed: a GPU's kernels over a packed column; "
         "block: reads and writes by queues and other paths; cache: the page cache; "
         "array: elements through it",
     )
@@ -275,6 +277,10 @@ def _bench(arguments: Sequence[str]) -> int:
         from bamquery.queries.memory.command import main as memory  # noqa: PLC0415
 
         return memory(list(arguments[1:]))
+    if options.what == "packed":
+        from bamquery.queries.packed_scan import main as packed  # noqa: PLC0415
+
+        return packed(arguments[1:])
     from bamquery.driver.bench.command_line import main as bench  # noqa: PLC0415
 
     return bench(options.what, arguments[1:])

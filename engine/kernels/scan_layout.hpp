@@ -47,6 +47,7 @@ struct ScanItems {
   const uint32_t* count;      ///< How many rows: known on the GPU only.
   const ScanVector* vectors;
   const ScanPlace* places;  ///< By piece.
+  const uint64_t* offsets;  ///< Byte of the file in which each item begins; null: its row tells.
   uint32_t bits;            ///< Of a row in the buffer.
   uint32_t block_bytes;
   uint32_t
@@ -67,10 +68,12 @@ struct ScanItems {
 
   /// Byte of the file in which the item begins.
   BAMQUERY_CORE uint64_t offset(uint32_t item) const {
+    if (offsets != nullptr) return offsets[item];
     return places[piece(item)].offset + row(item) * bits / 8;
   }
 
-  /// No item lies in two blocks: buffers begin on multiples of 4,096, and widths are powers of two.
+  /// No row lies in two blocks: buffers begin on multiples of 4,096, and widths are powers of two. Where
+  /// items have offsets, each is what one block has of 8 bytes.
   BAMQUERY_CORE uint64_t block(uint32_t item) const { return offset(item) / block_bytes; }
 
   /// Whether the item before is in another block.

@@ -12,11 +12,11 @@ inline constexpr uint32_t kPackedUnit = 16;  ///< Bytes of which payloads have a
 /// A packed column of a chunk.
 struct ScanPacked {
   const PackedVector* parameters;  ///< Of each vector.
-  const uint32_t* slots;           ///< Where each payload is, in units of kPackedUnit bytes.
-  const byte* payload;             ///< 16 bytes behind the last one are there, too.
+  const uint32_t* slots;  ///< Where each payload is, in units of kPackedUnit bytes; null: none is there.
+  const byte* payload;    ///< 16 bytes behind the last one are there, too.
   const ScanVector* vectors;
   const PackedScale* scales;  ///< By piece.
-  const uint16_t* rows;     ///< Of each vector.
+  const uint16_t* rows;       ///< Of each vector.
 };
 static_assert(sizeof(ScanPacked) == 48);
 
@@ -92,12 +92,15 @@ class PackedReader {
   BAMQUERY_CORE PackedReader(const ScanPacked& packed, uint32_t vector)
       : parameters_(packed.parameters[vector]),
         scale_(packed.scales[packed.vectors[vector].piece]),
-        payload_(packed.payload + static_cast<uint64_t>(packed.slots[vector]) * kPackedUnit),
+        payload_(packed.slots == nullptr
+                     ? nullptr
+                     : packed.payload + static_cast<uint64_t>(packed.slots[vector]) * kPackedUnit),
         rows_(packed.rows[vector]) {
     const PackedFault fault = packed_fault(parameters_, Packed::kType, rows_, sizeof(T), ~uint64_t{0});
     if (fault != PackedFault::kNone) parameters_ = {0, 0, 0, 1u << 15, 0};  // all are null
   }
 
+  BAMQUERY_CORE const PackedVector& parameters() const { return parameters_; }
   BAMQUERY_CORE uint32_t rows() const { return rows_; }
   BAMQUERY_CORE uint32_t bits() const { return parameters_.bits; }
   BAMQUERY_CORE bool is_raw() const { return parameters_.is_raw(); }
@@ -120,13 +123,17 @@ class PackedReader {
   /// The value of a code that is below first_special().
   BAMQUERY_CORE T value(uint64_t code) const {
     const uint64_t number = static_cast<uint64_t>(parameters_.base) + code;
-    return Packed::widen(packed_value<typename Packed::Type>(parameters_.form(), parameters_.exponent(),
-                                                             scale_, number));
+    return Packed::widen(
+        packed_value<typename Packed::Type>(parameters_.form(), parameters_.exponent(), scale_, number));
   }
 
   BAMQUERY_CORE T escape(uint32_t number) const {
     const uint64_t behind = packed_code_bytes(bits(), rows_);
-    const uint64_t found = reinterpret_cast<const uint64_t*>(payload_ + behind)[number];
+    return value_of_bits(reinterpret_cast<const uint64_t*>(payload_ + behind)[number]);
+  }
+
+  /// What an escape of these bits, or a raw value, is.
+  BAMQUERY_CORE static T value_of_bits(uint64_t found) {
     return Packed::widen(packed_escape<typename Packed::Type>(found));
   }
 

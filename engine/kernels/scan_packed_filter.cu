@@ -113,7 +113,8 @@ __device__ inline uint32_t passing(const ScanTerm* term, uint32_t terms, const C
     uint32_t within = 0;
     for (uint32_t i = one.first; i < static_cast<uint32_t>(one.first) + one.count; ++i) {
       const auto begin = static_cast<Code>(codes.begin[i]);
-      const auto length = static_cast<Code>(codes.begin[i] < codes.end[i] ? codes.end[i] - codes.begin[i] : 0);
+      const auto length =
+          static_cast<Code>(codes.begin[i] < codes.end[i] ? codes.end[i] - codes.begin[i] : 0);
 #pragma unroll
       for (uint32_t n = 0; n < kBatch; ++n) {
         within |= static_cast<uint32_t>(static_cast<Code>(code[n] - begin) < length) << n;
@@ -226,7 +227,8 @@ __device__ inline void filter(const ScanPacked& packed, uint32_t vectors, const 
 /// As scan_filter, of `vectors` vectors of a packed column.
 extern "C" __global__ void __launch_bounds__(kThreads)
     scan_packed_filter(const ScanPacked packed, uint32_t vectors,
-                       const ScanPredicateOf<BAMQUERY_SCAN_TYPE> predicate, uint32_t* mask, uint32_t* counts) {
+                       const ScanPredicateOf<BAMQUERY_SCAN_TYPE> predicate, uint32_t* mask,
+                       uint32_t* counts) {
   filter<BAMQUERY_SCAN_TYPE>(packed, vectors, predicate, mask, counts);
 }
 

@@ -32,8 +32,8 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// All values of `vectors` vectors, row r of vector v at position 1024 v + r; of nulls zero. `validity` (null:
-/// nobody asks) gets a bit each, `null_count` (zero before) the nulls. 256 threads, a warp a vector.
+/// All values of `vectors` vectors, row r of vector v at position 1024 v + r; of nulls zero. `validity`
+/// (null: nobody asks) gets a bit each, `null_count` (zero before) the nulls. 256 threads, a warp a vector.
 extern "C" __global__ void __launch_bounds__(kThreads)
     scan_packed_unpack(const ScanPacked packed, uint32_t vectors, Value* to, uint32_t* validity,
                        uint32_t* null_count) {

@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamquery.engine.cuda.scan.kernel_tables.requests import REQUEST, ChunkRows
-from bamquery.storage.encodings.packed.parameters import UNIT, payload_bytes, payload_starts
+from bamquery.storage.encodings.packed.parameters import (
+    RAW,
+    escapes,
+    forms,
+    has_nulls,
+    payload_bytes,
+    payload_starts,
+)
 from bamquery.storage.format.layout import VECTOR_ROWS, Extent
 from bamquery.storage.fragments.stored_buffers import StoredBuffers
 
@@ -33,11 +40,13 @@ class PayloadRanges:
         begins: in the column's buffer, in bytes.
         sizes: in bytes.
         contiguous: no vector begins but where the one before ends.
+        has_more: some vector has something behind its codes or raw values: escapes, or a bitmap.
     """
 
     begins: NDArray[np.int64]
     sizes: NDArray[np.int64]
     contiguous: bool
+    has_more: bool
 
     def total(self, vectors: NDArray[np.int64]) -> int:
         """Bytes of ascending vectors."""
@@ -58,7 +67,9 @@ def payload_ranges(buffers: StoredBuffers) -> PayloadRanges:
     begins = payload_starts(parameters)
     sizes = payload_bytes(parameters, rows, _KINDS[buffers.bits])
     contiguous = bool((begins[1:] == begins[:-1] + sizes[:-1]).all())
-    return PayloadRanges(begins, sizes, contiguous)
+    raw = forms(parameters) == RAW
+    has_more = bool((escapes(parameters) > 0).any() or (raw & has_nulls(parameters)).any())
+    return PayloadRanges(begins, sizes, contiguous, has_more)
 
 
 def scales(columns: Sequence[StoredBuffers]) -> NDArray[Any]:
@@ -108,9 +119,7 @@ def payload_requests(
     return (np.concatenate(found) if found else np.zeros(0, REQUEST)), target
 
 
-def _runs(
-    payloads: PayloadRanges, vectors: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _runs(payloads: PayloadRanges, vectors: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """First bytes and sizes of runs of payloads that are neighbours in the file."""
     first, last = int(vectors[0]), int(vectors[-1])
     if payloads.contiguous and last - first + 1 == len(vectors):

@@ -191,7 +191,7 @@ def _filter(  # noqa: PLR0917 - the kernel's own arguments
     return _count(chunk, mask, counts, vectors, pieces=pieces, stream=stream)
 
 
-def _count(  # noqa: PLR0917 - what a filter gave
+def _count(
     chunk: ChunkMemory,
     mask: rmm.DeviceBuffer,
     counts: rmm.DeviceBuffer,

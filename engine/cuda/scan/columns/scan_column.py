@@ -37,13 +37,15 @@ class ScanColumn:
         if self.form is not Form.DICTIONARY:
             stored: pa.DataType = kind
             return stored
-        return kind.index_type if pa.types.is_dictionary(kind) else pa.int32()
+        index: pa.DataType = kind.index_type if pa.types.is_dictionary(kind) else pa.int32()
+        return index
 
     @property
     def value_kind(self) -> pa.DataType:
         """The type of what is given out."""
         kind: Any = self.kind
-        return kind.value_type if pa.types.is_dictionary(kind) else kind
+        value: pa.DataType = kind.value_type if pa.types.is_dictionary(kind) else kind
+        return value
 
 
 def scan_column(name: str, kind: pa.DataType, *, has_dictionary: bool = False) -> ScanColumn:

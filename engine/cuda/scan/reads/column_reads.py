@@ -22,12 +22,13 @@ from bamquery.engine.cuda.scan.kernel_tables.string_requests import OFFSET_BYTES
 from bamquery.engine.cuda.scan.read_strategy import choose_strategy
 from bamquery.engine.cuda.scan.reads.accounting import ColumnRead, KernelTime
 from bamquery.engine.cuda.scan.reads.buffer_shapes import buffer_shapes
-from bamquery.engine.cuda.scan.reads.checksums import check_parts, check_vectors
+from bamquery.engine.cuda.scan.reads.checksums import check_parts, check_picked, check_vectors
 from bamquery.engine.cuda.scan.reads.dictionary_codes import decode, prepare
 from bamquery.engine.cuda.scan.reads.fetch_blocks import FetchedColumn, Fetches
 from bamquery.engine.cuda.scan.reads.fetch_vectors import PickedVectors, fetch_vectors, picked_bytes
 from bamquery.engine.cuda.scan.reads.gather_rows import gather_column, gather_validity
 from bamquery.engine.cuda.scan.reads.load_vectors import QUEUE_PAIRS, load_vectors
+from bamquery.engine.cuda.scan.reads.packed_blocks import PackedBlocks
 from bamquery.engine.cuda.scan.reads.packed_payloads import (
     Payloads,
     check_payloads,
@@ -192,9 +193,9 @@ class ColumnLoads:
         `wanted`: vectors of the pieces that have selected rows, as far as the host knows.
         """
         stream = self.chunk.state.stream
-        fetches = Fetches(self.chunk, selection)
+        fetches, more = Fetches(self.chunk, selection), Fetches(self.chunk, selection)
         found: dict[ScanColumn, ReadColumn] = {}
-        fetched: dict[ScanColumn, tuple[FetchedColumn, ColumnRead]] = {}
+        fetched: dict[ScanColumn, tuple[FetchedColumn | PackedBlocks, ColumnRead]] = {}
         for column in columns:
             strategy = self.strategy(column, selection.rows)[0]
             if strategy is Strategy.STREAM:
@@ -203,15 +204,17 @@ class ColumnLoads:
                 found[column] = self.gather_staged(column, staged, selection, wanted)
                 if staged.offsets is None:  # of strings the offsets are looked at once more
                     self.drop(staged)
-            elif strategy is Strategy.FETCH_VECTORS or self.chunk.is_packed(column.name):
+            elif strategy is Strategy.FETCH_VECTORS:
                 found[column] = self._fetch_vectors(column, selection, wanted)
             else:
-                if column.form is Form.DICTIONARY:
+                if self.chunk.stored_column(column).form is Form.DICTIONARY:
                     prepare(self.chunk, column, wanted)
                 fetched[column] = self._fetch(fetches, column, selection)
-        seconds = fetches.start()
-        if seconds is not None:
-            self.kernels.append(KernelTime(seconds, tuple(column.name for column in fetched)))
+        self._start(fetches)
+        for one, _ in fetched.values():
+            if isinstance(one, PackedBlocks):
+                one.decode(more)
+        self._start(more)
         for column, (one, read) in fetched.items():
             found[column] = self._finish_fetch(column, one, read, selection, wanted)
         return [found[column] for column in columns]
@@ -235,20 +238,30 @@ class ColumnLoads:
         """Of a value of the column as it is stored."""
         return self.chunk.buffers(name)[0].bits
 
+    def _start(self, fetches: Fetches) -> None:
+        seconds = fetches.start()
+        if seconds is not None:
+            self.kernels.append(KernelTime(seconds, tuple(fetches.names)))
+
     def _fetch(
         self, fetches: Fetches, column: ScanColumn, selection: Selection
-    ) -> tuple[FetchedColumn, ColumnRead]:
+    ) -> tuple[FetchedColumn | PackedBlocks, ColumnRead]:
         """Have blocks fetched that hold the selection's rows; of strings those of the offsets."""
         name = column.name
         nulls = self.chunk.nulls(name)
-        if column.form is Form.STRINGS:
-            one = fetches.add_offsets(name, nulls)
+        one: FetchedColumn | PackedBlocks
+        if self.chunk.is_packed(name):
+            one = PackedBlocks(self.chunk, name, self.chunk.stored_column(column).stored_kind, selection)
+            one.start(fetches)
+            fetched = one.fetched
+        elif column.form is Form.STRINGS:
+            one = fetched = fetches.add_offsets(name, nulls)
         else:
-            one = fetches.add(name, self.bits(name), nulls)
+            one = fetched = fetches.add(name, self.bits(name), nulls)
         read = ColumnRead(
-            *(name, Strategy.FETCH_BLOCKS, QUEUE_PAIRS, ReadCounters(), one.tallies),
+            *(name, Strategy.FETCH_BLOCKS, QUEUE_PAIRS, ReadCounters(), fetched.tallies),
             described=selection.described,
-            expected=one.blocks,
+            expected=fetched.blocks,
             touched=touched_vectors(self.chunk, selection),
         )
         self.reads.append(read)
@@ -257,12 +270,14 @@ class ColumnLoads:
     def _finish_fetch(
         self,
         column: ScanColumn,
-        one: FetchedColumn,
+        one: FetchedColumn | PackedBlocks,
         read: ColumnRead,
         selection: Selection,
         wanted: NDArray[np.bool_] | None,
     ) -> ReadColumn:
         """The column of what is being fetched."""
+        if isinstance(one, PackedBlocks):
+            return self._decode_codes(column, one.finish(), selection, wanted)
         if column.form is Form.STRINGS:
             offsets = StringOffsets(pairs=one.data)
             strings = offsets.pack(self.chunk, column.name, selection)
@@ -309,9 +324,9 @@ class ColumnLoads:
         if column.form is Form.STRINGS:
             return self._fetch_string_vectors(column, selection, read, values, validity, nulls)
         if chunk.state.verifies:
-            self._check_pick(name, "values", bits, values, None)
+            self.checks.append(check_picked(chunk, name, "values", bits, values))
             if validity is not None:
-                self._check_pick(name, "validity", 1, validity, nulls)
+                self.checks.append(check_picked(chunk, name, "validity", 1, validity, nulls))
         found = gather_column(
             *(chunk, column.stored_kind, bits, values.memory),
             *(None if validity is None else validity.memory, nulls, selection, values.slots.ptr),
@@ -326,9 +341,9 @@ class ColumnLoads:
         selection: Selection,
         wanted: NDArray[np.bool_] | None,
     ) -> DeviceColumn:
-        column = self.chunk.stored_column(column)
         packed = payloads.pack(self.chunk, column.name)
-        found = gather_packed(self.chunk, column.name, column.stored_kind, packed, selection)
+        kind = self.chunk.stored_column(column).stored_kind
+        found = gather_packed(self.chunk, column.name, kind, packed, selection)
         return self._decode_codes(column, found, selection, wanted)
 
     def _fetch_string_vectors(  # noqa: PLR0917 - one read of one column
@@ -346,7 +361,7 @@ class ColumnLoads:
         if self.chunk.state.verifies:
             self._check_offsets(column.name, found)
             if validity is not None:
-                self._check_pick(column.name, "validity", 1, validity, nulls)
+                self.checks.append(check_picked(self.chunk, column.name, "validity", 1, validity, nulls))
         bitmap = None
         if nulls is not None:
             memory, slots = (None, None) if validity is None else (validity.memory, validity.slots.ptr)
@@ -374,6 +389,7 @@ class ColumnLoads:
         wanted: NDArray[np.bool_] | None = None,
     ) -> DeviceColumn:
         """The column; of a dictionary's codes the places of its values."""
+        column = self.chunk.stored_column(column)
         if column.form is not Form.DICTIONARY:
             return found
         places, check = decode(self.chunk, column, found, selection, wanted)
@@ -383,15 +399,3 @@ class ColumnLoads:
     def _check_offsets(self, name: str, found: LoadedOffsets) -> None:
         strings = found.offsets.pack(self.chunk, name, None)
         self.checks.append(check_strings(self.chunk, name, "offsets", strings, found.used))
-
-    def _check_pick(
-        self, name: str, buffer: str, bits: int, pick: PickedVectors, nulls: NullStates | None
-    ) -> None:
-        self.checks.append(
-            check_vectors(
-                *(self.chunk, name, buffer, bits, pick.memory, self.chunk.state.stream),
-                nulls=nulls,
-                slots=pick.slots.ptr,
-                used=pick.used.ptr,
-            )
-        )

@@ -99,9 +99,7 @@ def load_payloads(
     return loaded, Payloads(memory, slots, used)
 
 
-def fetch_payloads(
-    chunk: ChunkMemory, column: str, selection: Selection
-) -> tuple[PickedVectors, Payloads]:
+def fetch_payloads(chunk: ChunkMemory, column: str, selection: Selection) -> tuple[PickedVectors, Payloads]:
     """Read the payloads of the vectors that hold the selection's rows."""
     state, rows = chunk.state, chunk.rows
     used = vectors_of_rows(chunk, selection)

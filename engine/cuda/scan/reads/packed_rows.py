@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import pyarrow as pa
 
 from bamquery.engine.cuda.scan.chunk.chunk_memory import WARPS, ChunkMemory
@@ -12,15 +10,13 @@ from bamquery.engine.cuda.scan.columns.device_columns import DeviceColumn, row_b
 from bamquery.engine.cuda.scan.reads.gather_rows import pack_validity, pad_size
 from bamquery.storage.format.layout import VECTOR_ROWS
 
-_DEFINE: Final = "BAMQUERY_SCAN_TYPE"
-
 
 def gather_packed(
     chunk: ChunkMemory, column: str, kind: pa.DataType, packed: bytes, selection: Selection
 ) -> DeviceColumn:
     """The selection's values of a column of type `kind`, whose vectors (a ScanPacked) were loaded."""
     bits, rows = row_bits(chunk.buffers(column)[0].bits), selection.rows
-    define = f"{_DEFINE}={value_type(kind)}"
+    define = value_define(kind)
     has_nulls = chunk.nulls(column) is not None
     if selection.everything:
         return _unpack(chunk, kind, bits, packed, selection, define, has_nulls=has_nulls)
@@ -39,13 +35,15 @@ def gather_packed(
     return found
 
 
-def value_type(kind: pa.DataType) -> str:
-    """What values are in CUDA C++, as far as their bits tell; booleans have a byte."""
+def value_define(kind: pa.DataType) -> str:
+    """For kernels, what values are in CUDA C++, as far as their bits tell; booleans have a byte."""
     if pa.types.is_floating(kind):
-        return "double" if kind.bit_width == 64 else "float"
-    if pa.types.is_decimal(kind):
-        return "ScanDecimal"
-    return f"uint{row_bits(kind.bit_width)}_t"
+        c_type = "double" if kind.bit_width == 64 else "float"
+    elif pa.types.is_decimal(kind):
+        c_type = "ScanDecimal"
+    else:
+        c_type = f"uint{row_bits(kind.bit_width)}_t"
+    return f"BAMQUERY_SCAN_TYPE={c_type}"
 
 
 def _unpack(  # noqa: PLR0917 - as gather_packed

@@ -72,7 +72,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snapshot]:
 
 def agree(device: Any, snapshot: Snapshot, columns: Any, predicates: Any = (), **settings: Any) -> Any:
     """Have both devices scan, and hold their answers and needs against each other."""
-    expected, theirs = run(CpuDevice(), snapshot, columns, predicates)
+    expected, theirs = run(CpuDevice(), snapshot, columns, predicates, strategy="stream")
     found, ours = run(device, snapshot, columns, predicates, **settings)
     require_same(found, expected)
     for name, want in theirs.columns.items():
@@ -128,7 +128,7 @@ def test_several_filters(cuda: Any, table: Snapshot, strategy: str) -> None:
         compare(table, "far", "greater", 3.0),
         compare(table, "i8", "less", 20),
     ]
-    expected, _ = run(CpuDevice(), table, NAMES, predicates)
+    expected, _ = run(CpuDevice(), table, NAMES, predicates, strategy="stream")
     found, _ = run(cuda, table, NAMES, predicates, strategy=strategy)
     require_same(found, expected)
 

@@ -66,23 +66,35 @@ def scan_on_gpu(
 
 
 def _full_chunk(session: CudaSession, work: ScanWork[CudaFrame], most: int) -> int:
-    """Vectors of a chunk in the middle of a scan, whose widest column weighs `most` bytes."""
+    """Vectors of a chunk in the middle of a scan, whose widest column weighs `most` bytes.
+
+    Where rows are filtered, that is as it is stored: few rows of packed vectors become values.
+    """
     widest = max((_row_bytes(work.fragments, name) for name in work.columns), default=1)
-    limit = min(most, (session.limit or most * _LIMIT_SHARE) // _LIMIT_SHARE)
-    return max(1, min(_CHUNK_VECTORS, int(limit / (widest * VECTOR_ROWS))))
+    stored = widest
+    if work.plan.steps:
+        stored = max((_row_bytes(work.fragments, name, stored=True) for name in work.columns), default=1)
+    limit = (session.limit or most * _LIMIT_SHARE) // _LIMIT_SHARE
+    vectors = min(most / (stored * VECTOR_ROWS), limit / (widest * VECTOR_ROWS))
+    return max(1, min(_CHUNK_VECTORS, int(vectors)))
 
 
-def _row_bytes(fragments: Sequence[Fragment], column: str) -> float:
+def _row_bytes(fragments: Sequence[Fragment], column: str, *, stored: bool = False) -> float:
+    """Of a row of a column in the fragment where it is widest; `stored`: packed as it may be there."""
     position = fragments[0].column_index(column)
     kind = fragments[0].schema.field(position).type
-    if not is_string_like(kind):
-        return value_bits(kind) / 8
-    layouts = [fragment.layout.columns[position] for fragment in fragments]
-    weights = [
-        sum(extent.length for extent in (layout.offsets, layout.values) if extent is not None)
-        / max(fragment.rows, 1)
-        for layout, fragment in zip(layouts, fragments, strict=True)
-    ]
+    weights = [1 / 64]
+    for fragment in fragments:
+        layout = fragment.layout.columns[position]
+        packed = layout.encoding is not None
+        if is_string_like(kind) or (stored and packed):
+            found = (layout.offsets, layout.values)
+            size = sum(extent.length for extent in found if extent is not None)
+            if layout.encoding is not None and not stored:
+                size = layout.encoding.plain_bytes
+            weights.append(size / max(fragment.rows, 1))
+        else:
+            weights.append(value_bits(kind) / 8)
     return max(weights)
 
 

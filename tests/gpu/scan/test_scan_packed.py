@@ -83,7 +83,7 @@ def agree(device: Any, snapshot: Snapshot, columns: Any, predicates: Any = (), *
 
 def test_columns_are_packed(table: Snapshot) -> None:
     packed = {name for name in NAMES if stored_buffers(table.fragments[-1], name).packing is not None}
-    assert packed >= {"cents", "far", "i64", "i8", "stamp", "dec", "flag", "same", "word"}
+    assert packed >= {"cents", "far", "i64", "i8", "stamp", "dec", "same", "word"}
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -101,7 +101,7 @@ def test_comparisons(cuda: Any, table: Snapshot, name: str) -> None:
     for function in COMPARISONS:
         for row in (0, len(values) // 2):
             predicates = [compare(table, name, function, values[row].as_py())]
-            agree(cuda, table, (name, "noise"), predicates, zone_maps=False)
+            agree(cuda, table, tuple({name, "i64"}), predicates, zone_maps=False)
 
 
 @pytest.mark.parametrize(

@@ -78,8 +78,10 @@ def load_payloads(
     used = None if wanted is None else chunk.uploads.put(wanted.astype(np.uint32), stream)
     if requests is not None:
         loaded = load_requests(chunk, column, "values", requests, memory, stream)
-        # Not in the way of the next copy.
-        looking = state.look_stream if stream is state.copy_stream else stream
+        looking = stream
+        if stream is state.copy_stream:  # not in the way of the next copy
+            looking = state.look_stream
+            state.session.follow(looking, state.stream)
         return loaded, Payloads(memory, _place(chunk, column, used, looking), used)
     if stream is not state.stream:
         state.session.follow(stream, state.stream)

@@ -34,6 +34,7 @@ def packable(rows: int, seed: int = 0) -> pa.Table:
     outliers = random.random(rows) < 0.01
     far[outliers] = random.choice([np.nan, np.inf, -np.inf, -0.0, 1e300, 5e-324], int(outliers.sum()))
     mixed = np.where(np.arange(rows) // VECTOR_ROWS % 3 == 0, random.random(rows), cents)
+    turns = np.where(np.arange(rows) < 3000, random.random(rows), cents)  # fragments differ
     some = random.random(rows) < 0.1
     blocks = np.arange(rows) // VECTOR_ROWS % 5 == 2
     words = np.array(["red", "green", "", "blue"])
@@ -55,6 +56,7 @@ def packable(rows: int, seed: int = 0) -> pa.Table:
             "none": pa.array(np.zeros(rows), mask=np.ones(rows, bool)),
             "word": pa.array(words[numbers % 4], pa.large_string()).dictionary_encode(),
             "city": pa.array(words[numbers % 3], pa.large_string(), mask=some),
+            "turns": pa.array(turns),
             "noise": pa.array(random.random(rows)),
         }
     )

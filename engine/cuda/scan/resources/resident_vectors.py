@@ -32,8 +32,8 @@ from bamquery.storage.statistics.parts import Parts
 
 RUN_VECTORS: Final = 1 << 20
 """Of one run, a thousand million rows: what is resident stays small, however long the table is."""
-_KEPT: Final = 4
-"""Runs that are kept, the ones used last."""
+_KEPT: Final = 8
+"""Runs that are kept, the ones used last: short ones follow on each other where encodings change."""
 
 
 def runs(fragments: Sequence[Fragment], columns: Sequence[str] = ()) -> Iterator[tuple[Fragment, ...]]:

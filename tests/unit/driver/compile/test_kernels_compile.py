@@ -56,6 +56,15 @@ def test_the_filter_compiles_for_a_type(c_type: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("c_type", ["int8_t", "int64_t", "uint64_t", "float", "ScanDecimal"])
+@pytest.mark.parametrize("file", ["scan_packed_filter", "scan_packed_gather", "scan_packed_blocks"])
+def test_kernels_of_packed_columns_compile_for_a_type(file: str, c_type: str, tmp_path: Path) -> None:
+    options = CompileOptions("sm_90", defines=(f"BAMQUERY_SCAN_TYPE={c_type}",))
+    compiled = compile_kernel(ENGINE_KERNELS / f"{file}.cu", options, KernelCache(tmp_path / "cache"))
+    assert compiled.log == "", compiled.log
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HEADER_NAMES)
 def test_a_header_compiles_alone(name: str, tmp_path: Path) -> None:
     source = tmp_path / "alone.cu"

@@ -26,6 +26,7 @@ from bamquery.engine.operators.scan.device_scan import ScanWork
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.format.storable_types import is_string_like, value_bits
 from bamquery.storage.fragments.fragment import Fragment
+from bamquery.storage.fragments.plain_size import column_bytes
 
 _CHUNK_BYTES: Final = 256 << 20
 """Of the widest column: large enough that launches cost nothing beside it."""
@@ -77,13 +78,7 @@ def _row_bytes(fragments: Sequence[Fragment], column: str) -> float:
     kind = fragments[0].schema.field(position).type
     if not is_string_like(kind):
         return value_bits(kind) / 8
-    layouts = [fragment.layout.columns[position] for fragment in fragments]
-    weights = [
-        sum(extent.length for extent in (layout.offsets, layout.values) if extent is not None)
-        / max(fragment.rows, 1)
-        for layout, fragment in zip(layouts, fragments, strict=True)
-    ]
-    return max(weights)
+    return max(column_bytes(fragment, position) / max(fragment.rows, 1) for fragment in fragments)
 
 
 class _Stages:

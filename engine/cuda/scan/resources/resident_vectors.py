@@ -27,7 +27,7 @@ from bamquery.engine.cuda.session import CudaSession
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.stored_buffers import StoredBuffers, stored_buffers
-from bamquery.storage.statistics.parts import Parts, has_parts
+from bamquery.storage.statistics.parts import Parts
 
 RUN_VECTORS: Final = 1 << 20
 """Of one run, a thousand million rows: what is resident stays small, however long the table is."""
@@ -99,7 +99,7 @@ class ResidentVectors:
 
     def has_parts(self, column: str) -> bool:
         """Whether the column's vectors have parts."""
-        return has_parts(self.fragments[0].schema.field(column).type)
+        return all(fragment.has_parts(column) for fragment in self.fragments)
 
     def part_zones(self, column: str) -> int:
         """A ScanParts for each vector of a column that has parts, on the GPU."""

@@ -17,6 +17,7 @@ Encoding: TypeAlias = Literal["auto", "plain"]
 """How a table's columns may be stored: as is smallest, or so that any Arrow reader sees values."""
 
 ENCODINGS: Final[tuple[Encoding, ...]] = ("auto", "plain")
+DEFAULT_ENCODING: Final[Encoding] = "auto"
 
 ALIGNMENT: Final = 4096
 """Every buffer of file one starts at a multiple of this many bytes, so a row's block is arithmetic."""

@@ -26,6 +26,7 @@ from bamquery.engine.operators.scan.device_scan import ScanWork
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.format.storable_types import is_string_like, value_bits
 from bamquery.storage.fragments.fragment import Fragment
+from bamquery.storage.fragments.plain_size import column_bytes
 
 _CHUNK_BYTES: Final = 256 << 20
 """Of the widest column: large enough that launches cost nothing beside it."""
@@ -86,13 +87,10 @@ def _row_bytes(fragments: Sequence[Fragment], column: str, *, stored: bool = Fal
     weights = [1 / 64]
     for fragment in fragments:
         layout = fragment.layout.columns[position]
-        packed = layout.encoding is not None
-        if is_string_like(kind) or (stored and packed):
-            found = (layout.offsets, layout.values)
-            size = sum(extent.length for extent in found if extent is not None)
-            if layout.encoding is not None and not stored:
-                size = layout.encoding.plain_bytes
-            weights.append(size / max(fragment.rows, 1))
+        if stored and layout.encoding is not None:
+            weights.append(layout.values.length / max(fragment.rows, 1))
+        elif is_string_like(kind):
+            weights.append(column_bytes(fragment, position) / max(fragment.rows, 1))
         else:
             weights.append(value_bits(kind) / 8)
     return max(weights)

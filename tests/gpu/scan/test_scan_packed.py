@@ -68,7 +68,7 @@ NUMBERS = tuple(name for name in NAMES if name not in ("word", "city", "none"))
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snapshot]:
-    with stored(tmp_path_factory.mktemp("packed") / "db", packable(ROWS), CUTS) as snapshot:
+    with stored(tmp_path_factory.mktemp("packed") / "db", packable(ROWS), CUTS, encoding="auto") as snapshot:
         yield snapshot
 
 
@@ -153,7 +153,7 @@ def test_a_scan_reads_less_than_it_needs(cuda: Any, table: Snapshot) -> None:
 
 
 def test_changed_bytes_are_found(cuda: Any, tmp_path: Path) -> None:
-    with stored(tmp_path / "db", packable(5000)) as snapshot:
+    with stored(tmp_path / "db", packable(5000), encoding="auto") as snapshot:
         fragment = snapshot.fragments[0]
         place = stored_buffers(fragment, "cents").values.offset
         with fragment.path.open("r+b") as file:

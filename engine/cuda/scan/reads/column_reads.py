@@ -23,7 +23,7 @@ from bamquery.engine.cuda.scan.read_strategy import choose_strategy
 from bamquery.engine.cuda.scan.reads.accounting import ColumnRead, KernelTime
 from bamquery.engine.cuda.scan.reads.buffer_shapes import buffer_shapes
 from bamquery.engine.cuda.scan.reads.checksums import check_parts, check_picked, check_vectors
-from bamquery.engine.cuda.scan.reads.dictionary_codes import decode, prepare
+from bamquery.engine.cuda.scan.reads.dictionary_codes import count_string_bytes, decode, prepare
 from bamquery.engine.cuda.scan.reads.fetch_blocks import FetchedColumn, Fetches
 from bamquery.engine.cuda.scan.reads.fetch_vectors import PickedVectors, fetch_vectors, picked_bytes
 from bamquery.engine.cuda.scan.reads.gather_rows import gather_column, gather_validity
@@ -166,7 +166,7 @@ class ColumnLoads:
     ) -> ReadColumn:
         """The selection's rows of a column that was staged; `wanted`: as `read` has it."""
         if staged.payloads is not None:
-            return self._gather_packed(column, staged.payloads, selection, wanted)
+            return self._gather_packed(column, staged.payloads, selection, wanted, staged.read)
         validity = None if staged.validity is None else staged.validity.memory
         if staged.offsets is not None:
             bitmap = None
@@ -277,7 +277,7 @@ class ColumnLoads:
     ) -> ReadColumn:
         """The column of what is being fetched."""
         if isinstance(one, PackedBlocks):
-            return self._decode_codes(column, one.finish(), selection, wanted)
+            return self._decode_codes(column, one.finish(), selection, wanted, read)
         if column.form is Form.STRINGS:
             offsets = StringOffsets(pairs=one.data)
             strings = offsets.pack(self.chunk, column.name, selection)
@@ -319,7 +319,7 @@ class ColumnLoads:
         if payloads is not None:
             if chunk.state.verifies:
                 self.checks.append(check_payloads(chunk, name, payloads, chunk.state.stream))
-            return self._gather_packed(column, payloads, selection, wanted)
+            return self._gather_packed(column, payloads, selection, wanted, read)
         validity = picks[1] if len(picks) > 1 else None
         if column.form is Form.STRINGS:
             return self._fetch_string_vectors(column, selection, read, values, validity, nulls)
@@ -340,11 +340,12 @@ class ColumnLoads:
         payloads: Payloads,
         selection: Selection,
         wanted: NDArray[np.bool_] | None,
+        read: ColumnRead,
     ) -> DeviceColumn:
         packed = payloads.pack(self.chunk, column.name)
         kind = self.chunk.stored_column(column).stored_kind
         found = gather_packed(self.chunk, column.name, kind, packed, selection)
-        return self._decode_codes(column, found, selection, wanted)
+        return self._decode_codes(column, found, selection, wanted, read)
 
     def _fetch_string_vectors(  # noqa: PLR0917 - one read of one column
         self,
@@ -387,13 +388,17 @@ class ColumnLoads:
         found: DeviceColumn,
         selection: Selection,
         wanted: NDArray[np.bool_] | None = None,
+        read: ColumnRead | None = None,
     ) -> DeviceColumn:
         """The column; of a dictionary's codes the places of its values."""
+        strings = column.form is Form.STRINGS
         column = self.chunk.stored_column(column)
         if column.form is not Form.DICTIONARY:
             return found
         places, check = decode(self.chunk, column, found, selection, wanted)
         self.checks.append(check)
+        if strings and read is not None and read.described is not None:
+            read.coded_bytes = count_string_bytes(self.chunk, column, places, wanted)
         return places
 
     def _check_offsets(self, name: str, found: LoadedOffsets) -> None:

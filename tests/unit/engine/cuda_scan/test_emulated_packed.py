@@ -31,5 +31,6 @@ def cuda(device: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snapshot]:
-    with stored(tmp_path_factory.mktemp("packed") / "db", packable(9000), (1, 3000, 3100)) as snapshot:
+    folder = tmp_path_factory.mktemp("packed") / "db"
+    with stored(folder, packable(9000), (1, 3000, 3100), encoding="auto") as snapshot:
         yield snapshot

@@ -1,6 +1,5 @@
 """Which bytes of files hold the payloads of packed vectors, as requests that load them."""
 
-
 from __future__ import annotations
 
 from types import SimpleNamespace

@@ -121,10 +121,27 @@ class PackedReader {
   }
 
   /// The value of a code that is below first_special().
-  BAMQUERY_CORE T value(uint64_t code) const {
-    const uint64_t number = static_cast<uint64_t>(parameters_.base) + code;
-    return Packed::widen(
-        packed_value<typename Packed::Type>(parameters_.form(), parameters_.exponent(), scale_, number));
+  BAMQUERY_CORE T value(uint64_t code) const { return Packed::widen(number(code)); }
+
+  /// How many codes from 0 on have values in ascending order. None above is in use but special ones: their
+  /// values would be too large for the type, and have wrapped.
+  BAMQUERY_CORE uint64_t ordered_codes() const {
+    using Number = typename Packed::Type;
+    const uint64_t first = first_special();
+    if (first == 0) return 0;
+    uint64_t most = first - 1;
+    if constexpr (Packed::kType == PackedType::kFloating) {
+      if (parameters_.form() == PackedForm::kFloat32) {
+        most = min(most, uint64_t{~static_cast<uint32_t>(parameters_.base)});
+      }
+    } else {
+      constexpr bool kSigned = static_cast<Number>(-1) < Number{0};
+      constexpr uint64_t kGreatest = ~uint64_t{0} >> (64 - 8 * sizeof(Number) + (kSigned ? 1 : 0));
+      const uint64_t room = order_key(static_cast<Number>(kGreatest)) - order_key(number(0));
+      const uint64_t step = parameters_.form() == PackedForm::kInteger ? scale_.divisor : 1;
+      most = min(most, step > 1 ? room / step : room);
+    }
+    return most + 1;
   }
 
   BAMQUERY_CORE T escape(uint32_t number) const {
@@ -166,6 +183,11 @@ class PackedReader {
 
  private:
   using Packed = PackedTypeOf<T>;
+
+  BAMQUERY_CORE typename Packed::Type number(uint64_t code) const {
+    return packed_value<typename Packed::Type>(parameters_.form(), parameters_.exponent(), scale_,
+                                               static_cast<uint64_t>(parameters_.base) + code);
+  }
 
   PackedVector parameters_;
   PackedScale scale_;

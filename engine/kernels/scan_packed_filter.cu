@@ -1,7 +1,7 @@
 // Compares a packed column by its codes and says which rows pass: one warp a vector, and no value is written.
 //
-// Codes below the first escape order like their values. So each interval of a condition's keys is one of
-// codes, exactly, found by looking at values; escapes are compared once each.
+// Codes in use below the first escape order like their values. So each interval of a condition's keys is one
+// of codes, exactly, found by looking at values; escapes are compared once each.
 #include "engine/kernels/scan_packed.hpp"
 
 #if !defined(BAMQUERY_SCAN_TYPE)
@@ -55,7 +55,7 @@ template <typename T>
 __device__ inline Outlook look_at(const PackedReader<T>& reader, const ScanPredicateOf<T>& predicate,
                                   CodePredicate& codes) {
   const uint32_t lane = Lanes::lane();
-  const uint64_t first = reader.first_special();
+  const uint64_t ordered = reader.ordered_codes();
   Outlook found{0, predicate.wants_nulls != 0, false, false};
   uint32_t intervals = 0;
   for (uint32_t t = 0; t < predicate.terms; ++t) intervals += predicate.term[t].count;
@@ -63,7 +63,7 @@ __device__ inline Outlook look_at(const PackedReader<T>& reader, const ScanPredi
     const auto interval = predicate.interval[side / 2];
     const bool ends = side % 2 != 0;
     const auto bound = static_cast<OrderKey<T>>(ends ? interval.high : interval.low);
-    (ends ? codes.end : codes.begin)[side / 2] = codes_before<T>(reader, first, bound, ends);
+    (ends ? codes.end : codes.begin)[side / 2] = codes_before<T>(reader, ordered, bound, ends);
   }
   const uint32_t escapes = reader.escapes();
   const uint32_t special = escapes + (reader.has_nulls() ? 1 : 0);
@@ -89,14 +89,14 @@ __device__ inline Outlook look_at(const PackedReader<T>& reader, const ScanPredi
     bool covered = false;  // all are
     for (uint32_t i = term.first; i < static_cast<uint32_t>(term.first) + term.count; ++i) {
       within |= codes.begin[i] < codes.end[i];
-      covered |= codes.begin[i] == 0 && codes.end[i] == first;
+      covered |= codes.begin[i] == 0 && codes.end[i] == ordered;
     }
     found.none |= term.negated != 0 ? covered : !within;
     const bool passes = term.negated != 0 ? !within : covered;
     if (!passes) found.terms |= 1u << t;
     all &= passes;
   }
-  if (first != 0) {
+  if (ordered != 0) {
     found.some_pass |= !found.none;
     found.some_fail |= !all;
   }

@@ -17,7 +17,7 @@ from bamquery.plan.expressions import Call
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.fragments.stored_buffers import stored_buffers
 from bamquery.storage.tables.snapshot import Snapshot
-from tests.scan_cases import STRATEGIES, column, compare, require_same, run
+from tests.scan_cases import STRATEGIES, check, column, compare, require_same, run
 from tests.stored import require_direct_reads, stored
 
 ROWS = 200_000
@@ -91,9 +91,11 @@ def test_columns_are_packed(table: Snapshot) -> None:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("selectivity", [0, 0.3, 3.0, 30.0])
 def test_each_strategy(cuda: Any, table: Snapshot, strategy: str, selectivity: float) -> None:
+    """Of blocks a GPU reads those that hold codes, a CPU those that hold 8 bytes from each code on."""
+    scan = check if strategy in ("stream", "vectors") else agree
     for zone_maps in (True, False):
         predicates = [compare(table, "cents", "less", selectivity)]
-        agree(cuda, table, NAMES, predicates, strategy=strategy, zone_maps=zone_maps)
+        scan(cuda, table, NAMES, predicates, strategy=strategy, zone_maps=zone_maps)
 
 
 @pytest.mark.parametrize("name", NUMBERS)

@@ -93,6 +93,8 @@ def forms(rows: int, dtype: Any, seed: int = 0) -> list[Vector]:
         if kind.itemsize == 8:
             base = 0x80000000 | int(np.array(1.5, np.float32).view(np.uint32))
             found.append(packed(random.integers(0, 1 << 12, rows), 12, FLOAT32, base, dtype=kind))
+            top = 0xFF800000 - 30 + np.arange(rows) % 30
+            found.append(packed(top - 0xFF000000, 25, FLOAT32, 0xFF000000, dtype=kind))
             found.append(
                 packed(random.integers(0, 1 << 12, rows), 12, FLOAT32, 0x7FFFFF00 - 0x2000, dtype=kind)
             )
@@ -119,6 +121,9 @@ def forms(rows: int, dtype: Any, seed: int = 0) -> list[Vector]:
             form = INTEGER if narrow else UNSCALED
             base = 0 if narrow else limits.min
             found.append(packed(codes, bits, form, base, escapes=words, nulls=bits > 2, **options))
+    top = np.arange(rows) % 28  # codes that are not in use would wrap
+    found.append(packed(top, 5, UNSCALED, limits.max - 27 - (2**64 if kind == np.uint64 else 0), **options))
+    found.append(packed(top, 5, INTEGER, (limits.max - 2) // 3 - 27, **options))
     found.append(packed(np.zeros(rows), 0, INTEGER, 9, **options))
     found.append(packed(np.zeros(rows), 0, INTEGER, nulls=True, **options))
     found.append(packed(np.arange(rows) % 2, 1, INTEGER, 4, nulls=True, **options))

@@ -14,7 +14,7 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 import pyarrow as pa
-from pytest import MonkeyPatch
+import pytest
 
 from bamquery.storage.files.filesystem import POSIX
 from bamquery.storage.fragments.choose_packing import FORCED
@@ -146,7 +146,7 @@ def written(
     batches: Sequence[pa.RecordBatch], schema: pa.Schema | None = None, encoding: str = "plain"
 ) -> Iterator[Fragment]:
     """A fragment of those batches, in a folder of its own; "packed": whatever can be is."""
-    with tempfile.TemporaryDirectory() as folder, MonkeyPatch.context() as patch:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         schema = schema or batches[0].schema
         patch.setitem(FORCED, "pack", encoding == "packed")
         asked = "plain" if encoding == "plain" else "auto"

@@ -30,7 +30,7 @@ _VERSION: Final = 1
 _NAME_KEY: Final = b"ARROW:extension:name"
 _METADATA_KEY: Final = b"ARROW:extension:metadata"
 _NOWHERE: Final = Extent(0, 0)
-_WIDEST: Final = PackedLayout((1 << 63) - 1, -(1 << 63), has_nulls=True, cells=_NOWHERE, lists=_NOWHERE)
+_WIDEST: Final = PackedLayout((1 << 63) - 1, (1 << 64) - 1, has_nulls=True, cells=_NOWHERE, lists=_NOWHERE)
 """Its metadata are as long as any."""
 
 

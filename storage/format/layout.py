@@ -19,6 +19,12 @@ Encoding: TypeAlias = Literal["auto", "plain"]
 ENCODINGS: Final[tuple[Encoding, ...]] = ("auto", "plain")
 DEFAULT_ENCODING: Final[Encoding] = "auto"
 
+
+def known_encoding(text: str) -> Encoding:
+    """The encoding of that name."""
+    return "plain" if text == "plain" else "auto"
+
+
 ALIGNMENT: Final = 4096
 """Every buffer of file one starts at a multiple of this many bytes, so a row's block is arithmetic."""
 
@@ -68,7 +74,7 @@ class DictionaryLayout:
 class PackedLayout:
     """How a column is encoded whose `ColumnLayout.values` are payloads, one a vector.
 
-    A value of form 0 is `origin + divisor * (base + code)`; see `bamquery.storage.encodings.packed`.
+    Values of form 0 are `origin + divisor * (base + code)`, modulo 2^64; see `storage/encodings/packed`.
     """
 
     divisor: int
@@ -228,7 +234,7 @@ def _column_from_json(data: Mapping[str, Any]) -> ColumnLayout:
 
 def _packed_from_json(data: Mapping[str, Any]) -> PackedLayout:
     divisor, origin = _integer(data["divisor"]), data["origin"]
-    if not 1 <= divisor < 1 << 63 or type(origin) is not int or not -(1 << 63) <= origin < 1 << 63:
+    if not 1 <= divisor < 1 << 63 or not _integer(origin) < 1 << 64:
         raise ValueError(f"divisor {divisor!r} and origin {origin!r} cannot be")
     if type(data["has_nulls"]) is not bool:
         raise ValueError(f"{data['has_nulls']!r} is not a truth value")

@@ -29,7 +29,13 @@ FORCED: dict[str, bool] = {"pack": False}
 
 @dataclass(frozen=True, slots=True)
 class PackingChoice:
-    """What a fragment's packed column shares, and which decimals its vectors should try."""
+    """What a fragment's packed column shares, and which decimals its vectors should try.
+
+    Attributes:
+        divisor: of numbers of form 0.
+        origin: is added to them, modulo 2^64.
+        exponents: of decimals, ascending.
+    """
 
     divisor: int = 1
     origin: int = 0
@@ -91,12 +97,7 @@ def _scale(kind: str, values: Any, validity: NDArray[np.uint8] | None, rows: int
         divisor = 1
     if divisor == 1 and int(origin) < 1 << 63:
         return PackingChoice()
-    return PackingChoice(divisor, _signed(int(origin)))
-
-
-def _signed(number: int) -> int:
-    """The same modulo 2^64, as 64 bits with a sign have it."""
-    return number - (1 << 64) if number >= 1 << 63 else number
+    return PackingChoice(divisor, int(origin) % (1 << 64))
 
 
 def _sample(

@@ -1,4 +1,4 @@
-"""`bamquery bench packed`: kernels of the scan over a packed column that lies in a GPU's memory.
+"""`bamquery bench packed-scan`: kernels of the scan over a packed column that lies in a GPU's memory.
 
 Codes are random bits, so that no packer is needed: whatever they are, they stand for values, escapes and
 NULL. The column is filtered by its codes, unpacked to doubles and filtered once more: both filters must let
@@ -185,7 +185,7 @@ def table(kernels: Sequence[Kernel]) -> str:
 
 def main(argv: Sequence[str], open_gpu: Callable[[int], Any] = Gpu) -> int:
     """Run the benchmark; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="bamquery bench packed", description=__doc__)
+    parser = argparse.ArgumentParser(prog="bamquery bench packed-scan", description=__doc__)
     parser.add_argument("--rows", type=count, default=400_000_000, help="of the column (400M)")
     parser.add_argument("--bits", type=positive, nargs="+", default=[5, 13, 20], help="of a code, 3 to 52")
     parser.add_argument("--share", type=float, default=0.0003, help="of the rows that pass (0.0003)")

@@ -75,13 +75,21 @@ void compare_raw(SimdLevel level, const PackedPredicate& predicate, const Payloa
   std::array<T, kPackedVectorRows> values;
   VectorMask valid;
   decode_vector(level, payload, vector, rows, PackedScale{1, 0}, values.data(), valid);
-  mask = {};
-  for (std::uint32_t row = 0; row < rows; ++row) {
-    const bool set = ((valid[row / 64] >> (row % 64)) & 1) != 0;
-    const bool passes =
-        predicate.wants_nulls() ? !set : set && predicate.passes(wide_key(predicate.kind(), values[row]));
-    mask[row / 64] |= std::uint64_t{passes} << (row % 64);
+  mask = first_rows(rows);
+  if (predicate.wants_nulls()) {
+    for (std::size_t word = 0; word < mask.size(); ++word) mask[word] &= ~valid[word];
+    return;
   }
+  CodeBuffer<OrderKey<T>> keys;
+  for (std::uint32_t row = 0; row < rows; ++row) keys.codes[row] = order_key(values[row]);
+  mask = {};
+  for (const KeyInterval& next : predicate.keys()) {
+    VectorMask more;
+    codes_within(level, keys, rows, static_cast<std::uint64_t>(next.low),
+                 static_cast<std::uint64_t>(next.high), more.data());
+    for (std::uint32_t word = 0; 64 * word < rows; ++word) mask[word] |= more[word];
+  }
+  for (std::size_t word = 0; word < mask.size(); ++word) mask[word] &= valid[word];
 }
 
 template <typename T>

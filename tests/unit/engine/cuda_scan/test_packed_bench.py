@@ -1,4 +1,4 @@
-"""`bamquery bench packed` on an emulated GPU."""
+"""`bamquery bench packed-scan` on an emulated GPU."""
 
 from __future__ import annotations
 

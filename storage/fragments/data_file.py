@@ -35,6 +35,7 @@ from bamquery.storage.format.storable_types import is_string_like
 from bamquery.storage.fragments.column_writer import WrittenColumn, write_column
 from bamquery.storage.fragments.dictionaries import plain_buffers, unify
 from bamquery.storage.fragments.row_source import RowSource
+from bamquery.storage.fragments.string_dictionary import StringDictionary
 
 _NOWHERE: Final = Extent(0, 0)
 
@@ -50,8 +51,9 @@ def write_data_file(
         StorageError: the file cannot be written, or a column of the source does not fit the schema.
         CancelledError: the source says so.
     """
-    plain = columns.encoding == "plain" or not columns.rows
-    return (_PlainFile if plain else _EncodedFile)(file, path, columns).write()
+    if not columns.rows:
+        columns = replace(columns, encoding="plain")
+    return (_PlainFile if columns.encoding == "plain" else _EncodedFile)(file, path, columns).write()
 
 
 @dataclass(frozen=True)
@@ -119,16 +121,21 @@ class _DataFile:
         self._position = max(self._position, at + len(data))
 
     def _write_column(
-        self, index: int, dictionary: tuple[pa.Array[Any], DictionaryLayout] | None
+        self,
+        index: int,
+        dictionary: tuple[pa.Array[Any], DictionaryLayout] | None,
+        chunks: Iterator[pa.Array[Any]] | None = None,
+        type_: pa.DataType | None = None,
     ) -> WrittenColumn:
+        """The source's column, or what `chunks` make of it, which are of `type_`."""
         field = self._schema.field(index)
         with _naming(field.name, self._path):
             column = write_column(
                 self._file,
                 self._position,
-                field.type,
+                field.type if type_ is None else type_,
                 self._source.rows,
-                self._source.chunks(index),
+                self._source.chunks(index) if chunks is None else chunks,
                 dictionary=dictionary,
                 encoding=self._source.encoding,
             )
@@ -220,6 +227,9 @@ class _EncodedFile(_DataFile):
         body = self._position = align(len(arrow_ipc.HEAD) + reserved_bytes(schema))
         columns: list[WrittenColumn] = []
         for index, field in enumerate(schema):
+            if is_string_like(field.type):
+                columns.append(self._write_strings(index))
+                continue
             dictionary = None
             if pa.types.is_dictionary(field.type):
                 values = self._unify(index)
@@ -242,6 +252,21 @@ class _EncodedFile(_DataFile):
         start = len(head)
         self._write_metadata(head + arrow_ipc.record_batch_message(batch, start, body), 0)
         return self._finish(found, columns, FileBlock(start, body - start, place.length))
+
+    def _write_strings(self, index: int) -> WrittenColumn:
+        """By a dictionary, where few of them are different."""
+        type_ = self._schema.field(index).type
+        with _naming(self._schema.field(index).name, self._path):
+            found = StringDictionary(type_, self._source.chunks(index))
+        if not found.is_worth:
+            return self._write_column(index, None, found.strings())
+        values, chunks = found.sorted_codes()
+        dictionary = values, self._write_dictionary(values)
+        column = self._write_column(index, dictionary, chunks, pa.dictionary(pa.int32(), type_))
+        encoding = column.layout.encoding
+        assert encoding is not None
+        encoding = replace(encoding, plain_bytes=found.plain_bytes)
+        return replace(column, layout=replace(column.layout, encoding=encoding))
 
     def _write_cells(self, column: WrittenColumn, vectors: NDArray[np.int64]) -> ColumnLayout:
         """Arrow's offsets of an encoded column, and of its dictionary; the column's layout with them."""

@@ -85,7 +85,7 @@ def agree(device: Any, snapshot: Snapshot, columns: Any, predicates: Any = (), *
 
 def test_columns_are_packed(table: Snapshot) -> None:
     packed = {name for name in NAMES if stored_buffers(table.fragments[-1], name).packing is not None}
-    assert packed >= {"cents", "far", "i64", "i8", "stamp", "dec", "same", "word"}
+    assert packed >= {"cents", "far", "i64", "i8", "stamp", "dec", "same", "word", "city"}
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -135,6 +135,17 @@ def test_several_filters(cuda: Any, table: Snapshot, strategy: str) -> None:
     expected, _ = run(CpuDevice(), table, NAMES, predicates, strategy="stream")
     found, _ = run(cuda, table, NAMES, predicates, strategy=strategy)
     require_same(found, expected)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_strings_that_are_stored_with_a_dictionary(cuda: Any, table: Snapshot, strategy: str) -> None:
+    cases = [
+        [compare(table, "cents", "less", 3.0)],
+        [compare(table, "city", "equal", "red"), compare(table, "cents", "less", 10.0)],
+        [compare(table, "cents", "less", 20.0), compare(table, "city", "not_equal", "")],
+    ]
+    for predicates in cases:
+        agree(cuda, table, ("city", "word", "i64"), predicates, strategy=strategy)
 
 
 def test_everything(cuda: Any, table: Snapshot) -> None:

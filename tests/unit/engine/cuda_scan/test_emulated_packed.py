@@ -20,6 +20,7 @@ from tests.gpu.scan.test_scan_packed import (  # noqa: F401 - run here as well
     test_nulls_and_lists,
     test_several_filters,
     test_special_floats,
+    test_strings_that_are_stored_with_a_dictionary,
 )
 from tests.stored import stored
 

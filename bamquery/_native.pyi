@@ -44,6 +44,118 @@ def vector_statistics(
     bytes). Minimum and maximum are zero where a vector has only nulls and NaNs.
     """
 
+def pack_vectors(
+    kind: str,
+    values: Buffer,
+    validity: Buffer | None,
+    rows: int,
+    divisor: int,
+    origin: int,
+    exponents: bytes,
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint32]]:
+    """Pack whole vectors and a last one; arguments as `vector_statistics` takes them.
+
+    Returns the payloads end to end, parameters of 16 bytes a vector (`PACKED_VECTOR`, offsets from the first
+    payload) and CRC-32C of each payload. Integers are origin + n * divisor, modulo 2^64; `exponents` of
+    decimals, ascending, are tried before all others.
+
+    ValueError: an int128 does not fit 64 bits, or a vector of them 56; the payload exceeds 64 GiB.
+    """
+
+def packing_sample(kind: str, values: Buffer, validity: Buffer | None, rows: int) -> dict[str, Any]:
+    """What rows say about how to pack their column; arguments as `vector_statistics` takes them.
+
+    `fits`: False where an int128 needs more than 64 bits, and then nothing else is meant. `bits`: a row, with
+    16 bytes of parameters a vector. `divisor`, `origin`: of all the rows. `exponents`: of most decimals, at
+    most three. `distinct`: estimated number of distinct values.
+    """
+
+def unpack_vectors(
+    kind: str,
+    payload: Buffer,
+    starts: NDArray[np.int64],
+    parameters: Buffer,
+    rows: NDArray[np.int64],
+    divisor: int,
+    origin: int,
+    values: Buffer,
+    bitmap: Buffer | None,
+) -> int:
+    """Decode vectors end to end into `values`, nulls as zeros, and `bitmap`; returns the number of nulls.
+
+    Vector v has `rows[v]` rows and its payload at byte `starts[v]` of `payload`. Offsets in parameters are
+    not looked at.
+
+    ValueError: parameters are impossible; names the vector's number in this call.
+    """
+
+def compare_packed(
+    kind: str,
+    payload: Buffer,
+    starts: NDArray[np.int64],
+    parameters: Buffer,
+    rows: NDArray[np.int64],
+    divisor: int,
+    origin: int,
+    terms: NDArray[np.int64],
+    bounds: Buffer,
+    wants_nulls: bool,
+    mask: Buffer,
+) -> int:
+    """Set bits of `mask` where rows pass, vectors end to end, and return how many do.
+
+    All terms must hold: a term is (number of its intervals, whether it is negated). `bounds` are keys, a low
+    and a high one an interval, both included, term after term: uint64, for int128 two words each, the low one
+    first. Keys order as values do (storage/core/order_key.hpp). `wants_nulls`: nulls pass and nothing else.
+    """
+
+def packed_places(
+    kind: str, parameters: Buffer, column_rows: int, data_bytes: int, rows: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Where in the column's data the 8 bytes start that `unpack_rows` wants of each row; ascending.
+
+    `parameters` are those of all vectors of a column of `column_rows` rows, whose payloads have `data_bytes`
+    bytes together. Words end at most 8 bytes behind them. `rows` are ascending.
+
+    ValueError: parameters are impossible, or there is no such row.
+    """
+
+def unpack_rows(
+    kind: str,
+    parameters: Buffer,
+    column_rows: int,
+    data_bytes: int,
+    divisor: int,
+    origin: int,
+    rows: NDArray[np.int64],
+    words: Buffer,
+    values: Buffer,
+    bitmap: Buffer,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Values and bitmap of rows, made of the words at `packed_places`; nulls as zeros.
+
+    Returns what is left to be read: positions in `rows`, and for each the place of 8 bytes for `unpack_rest`.
+    """
+
+def unpack_rest(
+    kind: str,
+    parameters: Buffer,
+    column_rows: int,
+    data_bytes: int,
+    rows: NDArray[np.int64],
+    positions: NDArray[np.int64],
+    words: Buffer,
+    values: Buffer,
+    bitmap: Buffer,
+) -> None:
+    """Put what `unpack_rows` left into values and bitmap; `positions` and `words` are of what it returned."""
+
+def simd_levels() -> list[str]:
+    """Instructions that packed columns may be read and written with here, least first; the last is used."""
+
+def use_simd_level(name: str) -> None:
+    """For tests and benchmarks: use one of `simd_levels`. Results do not depend on it."""
+
 def string_ends(
     offsets: Buffer,
     first_row: int,

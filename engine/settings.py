@@ -13,6 +13,7 @@ from bamquery.driver.control_groups import usable_memory
 from bamquery.errors import SettingError
 from bamquery.statement_context.limits import StatementLimits
 from bamquery.storage.database.file_access import FileAccess
+from bamquery.storage.format.layout import ENCODINGS, Encoding
 from bamquery.text.identifiers import fold_case, suggestion
 
 _UNITS: Final[Mapping[str, int]] = MappingProxyType(
@@ -55,6 +56,7 @@ class SettingValues(TypedDict, total=False):
     strategy: Literal["auto", "stream", "vectors", "blocks"] | None
     verify_checksums: bool | Literal["all"] | None
     allow_cpu: bool | None
+    default_encoding: Literal["auto", "plain"] | None
     progress: bool | None
     profile_vectors: bool | None
     enable_external_access: bool | None
@@ -111,6 +113,8 @@ class Settings:
     """Columns, constants and calls of an expression, once aliases are what they stand for."""
     max_grouping_sets: int = 4096
     """Grouping sets that ROLLUP, CUBE and GROUPING SETS of a query may come to."""
+    default_encoding: Encoding = "plain"
+    """How tables are stored that are made from now on and say nothing of it."""
     progress: bool | None = None
     """Whether long statements show a progress bar; None: on a terminal and in notebooks."""
 
@@ -334,6 +338,7 @@ _PARSERS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
         "max_expression_depth": _whole_number(1, 5000),
         "max_expression_parts": _whole_number(1, 10**9),
         "max_grouping_sets": _whole_number(1, 65_535),
+        "default_encoding": _one_of(*ENCODINGS),
         "progress": _parse_boolean,
     }
 )

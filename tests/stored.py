@@ -24,16 +24,24 @@ from bamquery.errors import StorageError
 from bamquery.plan.expressions import Expression
 from bamquery.plan.nodes import Scan
 from bamquery.storage.database.database import Database
+from bamquery.storage.format.layout import Encoding
 from bamquery.storage.format.storable_types import normalize_schema
 from bamquery.storage.readers.queue_reader import QueueReader
 from bamquery.storage.tables.snapshot import Snapshot
 
 
-def store(database: Database, name: str, table: pa.Table, cuts: Sequence[int] = ()) -> None:
+def store(
+    database: Database,
+    name: str,
+    table: pa.Table,
+    cuts: Sequence[int] = (),
+    *,
+    encoding: Encoding = "plain",
+) -> None:
     """Put rows into a new table, one fragment for each run of rows between `cuts`."""
     table = table.cast(normalize_schema(table.schema))
     edges = [0, *cuts, table.num_rows]
-    with database.create_table(name, table.schema) as writer:
+    with database.create_table(name, table.schema, encoding=encoding) as writer:
         for batch in table.slice(0, edges[1]).combine_chunks().to_batches():
             writer.write(batch)
         writer.commit()
@@ -45,10 +53,12 @@ def store(database: Database, name: str, table: pa.Table, cuts: Sequence[int] = 
 
 
 @contextmanager
-def stored(path: Path, table: pa.Table, cuts: Sequence[int] = ()) -> Iterator[Snapshot]:
+def stored(
+    path: Path, table: pa.Table, cuts: Sequence[int] = (), *, encoding: Encoding = "plain"
+) -> Iterator[Snapshot]:
     """A snapshot of table `t` of a new database in `path`, with as many fragments as `cuts` make."""
     with Database.open(path) as database:
-        store(database, "t", table, cuts)
+        store(database, "t", table, cuts, encoding=encoding)
         with database.table("t").snapshot() as snapshot:
             assert len(snapshot.fragments) == (len(cuts) + 1 if table.num_rows else 0)
             yield snapshot

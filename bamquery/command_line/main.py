@@ -230,9 +230,11 @@ def _bench(arguments: Sequence[str]) -> int:
             "planning",
             "recursion",
             "ingest",
+            "packed",
             "sql",
             "spill",
             "memory",
+            "packed-scan",
             "block",
             "cache",
             "array",
@@ -240,9 +242,11 @@ def _bench(arguments: Sequence[str]) -> int:
         help="startup: imports, a first query, the command; "
         "planning: plans of statements that grow, against DuckDB; "
         "recursion: steps of recursive queries, against DuckDB; "
-        "ingest: loading against a plain copy; sql: queries against DuckDB; "
+        "ingest: loading against a plain copy; packed: packed columns against plain ones; "
+        "sql: queries against DuckDB; "
         "spill: queries that do not fit in memory; "
         "memory: the most that each operator and way in takes, over memory_limit; "
+        "packed-scan: a GPU's kernels over a packed column; "
         "block: reads and writes by queues and other paths; cache: the page cache; "
         "array: elements through it",
     )
@@ -263,6 +267,10 @@ def _bench(arguments: Sequence[str]) -> int:
         from bamquery.storage.ingest.benchmark import main as ingest  # noqa: PLC0415
 
         return ingest(list(arguments[1:]))
+    if options.what == "packed":
+        from bamquery.storage.encodings.packed.benchmark import main as packed  # noqa: PLC0415
+
+        return packed(list(arguments[1:]))
     if options.what == "sql":
         from bamquery.queries.speed.command import main as speed  # noqa: PLC0415
 
@@ -275,6 +283,10 @@ def _bench(arguments: Sequence[str]) -> int:
         from bamquery.queries.memory.command import main as memory  # noqa: PLC0415
 
         return memory(list(arguments[1:]))
+    if options.what == "packed-scan":
+        from bamquery.queries.measuring.packed_scan import main as packed_scan  # noqa: PLC0415
+
+        return packed_scan(arguments[1:])
     from bamquery.driver.bench.command_line import main as bench  # noqa: PLC0415
 
     return bench(options.what, arguments[1:])

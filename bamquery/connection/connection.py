@@ -285,7 +285,10 @@ class Connection(ConnectionDuckdbNames, Closeable):
                 writer = database.table(name).append()
             else:
                 schema = settle_nulls(opened.schema)
-                writer = database.create_table(name, schema, or_replace=if_exists == "replace")
+                encoding = self.settings.default_encoding
+                writer = database.create_table(
+                    name, schema, or_replace=if_exists == "replace", encoding=encoding
+                )
             with writer:
                 missing = default_values(writer.schema, writer.rules, fold_expression)
                 limit = self.settings.effective_memory_limit

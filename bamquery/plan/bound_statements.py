@@ -25,6 +25,8 @@ class CreateTableAs:
     plan: Plan
     or_replace: bool = False
     if_not_exists: bool = False
+    encoding: str | None = None
+    """How its columns are stored, `auto` or `plain`; None: as the setting says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,16 @@ class CreateTable:
     columns: tuple[ColumnDefinition, ...]
     or_replace: bool = False
     if_not_exists: bool = False
+    encoding: str | None = None
+    """See `CreateTableAs.encoding`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetEncoding:
+    """ALTER TABLE SET (encoding = ...): how what is written from then on is stored. No table None."""
+
+    table: str | None
+    encoding: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +279,7 @@ Statement: TypeAlias = (
     | DropColumn
     | RenameColumn
     | RenameTable
+    | SetEncoding
     | CopyTo
     | Reset
     | Summarize

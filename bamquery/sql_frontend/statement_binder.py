@@ -124,6 +124,7 @@ def _bind_create(tree: exp.Create, sql: str, catalog: Catalog) -> CreateTable | 
         bind_create_table,
         bind_create_view,
     )
+    from bamquery.sql_frontend.binder.statements.table_options import bind_encoding  # noqa: PLC0415 (the same)
 
     if tree.args["kind"] == "VIEW":
         return bind_create_view(tree, sql, catalog)
@@ -146,7 +147,13 @@ def _bind_create(tree: exp.Create, sql: str, catalog: Catalog) -> CreateTable | 
     if unique != [field.name for field in plan.fields]:
         columns = tuple(ColumnRef(i, field.name, field.type) for i, field in enumerate(plan.fields))
         plan = Project(plan, columns, tuple(unique))
-    return CreateTableAs(target.name, plan, bool(tree.args.get("replace")), bool(tree.args.get("exists")))
+    return CreateTableAs(
+        target.name,
+        plan,
+        bool(tree.args.get("replace")),
+        bool(tree.args.get("exists")),
+        bind_encoding(tree.args.get("options") or (), sql),
+    )
 
 
 def _bind_drop(tree: exp.Drop, sql: str, catalog: Catalog) -> DropTable | DropView:

@@ -13,23 +13,29 @@ from bamquery.plan.bound_statements import (
     DropView,
     RenameColumn,
     RenameTable,
+    SetEncoding,
 )
 from bamquery.storage.database.database import Database
+from bamquery.storage.format.layout import Encoding, known_encoding
 from bamquery.storage.fragments.schema_evolution import ColumnRule
 from bamquery.storage.tables.stored_view import StoredView
 
-Definition = CreateTable | CreateView | DropView | AddColumn | DropColumn | RenameColumn | RenameTable
+Definition = (
+    CreateTable | CreateView | DropView | AddColumn | DropColumn | RenameColumn | RenameTable | SetEncoding
+)
 
 
-def define(database: Database, statement: Definition) -> str:
+def define(database: Database, statement: Definition, default_encoding: Encoding) -> str:
     """Commit what the statement says; returns what was done.
+
+    `default_encoding` is that of new tables that name none.
 
     Raises:
         CatalogError: names that are taken or missing. ConflictError: another writer committed meanwhile.
     """
     match statement:
         case CreateTable():
-            return _create_table(database, statement)
+            return _create_table(database, statement, default_encoding)
         case CreateView(name=name):
             if statement.if_not_exists and (there := describe_existing(database, name)):
                 return there
@@ -46,6 +52,7 @@ def define(database: Database, statement: Definition) -> str:
             | DropColumn(table=None)
             | RenameColumn(table=None)
             | RenameTable(table=None)
+            | SetEncoding(table=None)
         ):
             return "there was nothing to change"
         case AddColumn(table=str(table), column=column, initial=initial):
@@ -61,6 +68,11 @@ def define(database: Database, statement: Definition) -> str:
         case RenameTable(table=str(table), new=new):
             database.rename(table, new)
             return f'renamed "{table}" to "{new}"'
+        case SetEncoding(table=str(table), encoding=encoding):
+            database.table(table).set_encoding(known_encoding(encoding))
+            return (
+                f'table "{table}" is stored with encoding {encoding} from now on; OPTIMIZE rewrites its rows'
+            )
         case _:
             raise AssertionError(f"nothing defines by {type(statement).__name__}")
 
@@ -72,13 +84,17 @@ def describe_existing(database: Database, name: str) -> str:
     return f'view "{name}" exists already' if database.view(name) is not None else ""
 
 
-def _create_table(database: Database, statement: CreateTable) -> str:
+def _create_table(database: Database, statement: CreateTable, default_encoding: Encoding) -> str:
     if statement.if_not_exists and (there := describe_existing(database, statement.name)):
         return there
     schema = pa.schema([pa.field(column.name, column.type) for column in statement.columns])
     rules = [_rule(column) for column in statement.columns]
     with database.create_table(
-        statement.name, schema, or_replace=statement.or_replace, rules=rules
+        statement.name,
+        schema,
+        or_replace=statement.or_replace,
+        rules=rules,
+        encoding=known_encoding(statement.encoding or default_encoding),
     ) as writer:
         writer.commit()
     return f'created table "{statement.name}"'

@@ -44,10 +44,13 @@ def run_statement(session: Session, statement: statements.Statement) -> Relation
             | statements.DropColumn()
             | statements.RenameColumn()
             | statements.RenameTable()
+            | statements.SetEncoding()
         ):
             from bamquery.statements.definitions import define
 
-            return _success_answer(session, define(session.database, statement))
+            return _success_answer(
+                session, define(session.database, statement, session.settings.default_encoding)
+            )
         case statements.Insert():
             return _insert(session, statement)
         case statements.DropTable(name=name, if_exists=if_exists):
@@ -111,6 +114,7 @@ def run_statement(session: Session, statement: statements.Statement) -> Relation
 
 def _create_table_as(session: Session, statement: statements.CreateTableAs) -> Relation:
     from bamquery.statements.definitions import describe_existing
+    from bamquery.storage.format.layout import known_encoding
     from bamquery.storage.format.storable_types import normalize_schema, settle_nulls
 
     if statement.if_not_exists and (there := describe_existing(session.database, statement.name)):
@@ -118,7 +122,10 @@ def _create_table_as(session: Session, statement: statements.CreateTableAs) -> R
     plan = inline_views(statement.plan)
     wanted = pa.schema([pa.field(field.name, field.type) for field in plan.fields])
     schema = settle_nulls(normalize_schema(wanted))
-    with session.database.create_table(statement.name, schema, or_replace=statement.or_replace) as writer:
+    encoding = known_encoding(statement.encoding or session.settings.default_encoding)
+    with session.database.create_table(
+        statement.name, schema, or_replace=statement.or_replace, encoding=encoding
+    ) as writer:
         profile = _write(session, plan, writer)
         writer.commit()
     return _count_answer(session, writer.rows, profile, f'created table "{statement.name}"')

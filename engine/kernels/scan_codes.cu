@@ -44,4 +44,17 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   }
 }
 
+/// total += the sum of lengths[place] over places in dictionaries; those behind its `values` have none.
+extern "C" __global__ void __launch_bounds__(kThreads)
+    scan_code_bytes(const int32_t* places, uint32_t count, const uint32_t* lengths, uint32_t values,
+                    unsigned long long* total) {
+  const uint32_t step = gridDim.x * kThreads;
+  unsigned long long mine = 0;
+  for (uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < count; i += step) {
+    const auto place = static_cast<uint32_t>(places[i]);
+    if (place < values) mine += lengths[place];
+  }
+  if (mine != 0) atomicAdd(total, mine);
+}
+
 }  // namespace bamquery

@@ -13,6 +13,15 @@ __device__ inline void copy_value(const byte* from, byte* to, uint32_t at) {
   reinterpret_cast<T*>(to)[at] = *reinterpret_cast<const T*>(from);
 }
 
+// 8 bytes from byte `at` of a block on, as far as it has them; of others zeros.
+__device__ inline uint64_t word_at(const byte* block, uint32_t at, uint32_t block_bytes) {
+  const auto* const words = reinterpret_cast<const uint64_t*>(block);
+  const uint32_t shift = 8 * (at % 8);
+  uint64_t found = words[at / 8] >> shift;
+  if (shift != 0 && at + 8 <= block_bytes) found |= words[at / 8 + 1] << (64 - shift);
+  return found;
+}
+
 // Items [begin, end) out of the blocks from `first` on, which have landed. All lanes call.
 __device__ inline void scatter(const ScanFetch& fetch, const ScanWarp& warp, uint32_t first, uint32_t begin,
                                uint32_t end) {
@@ -22,9 +31,14 @@ __device__ inline void scatter(const ScanFetch& fetch, const ScanWarp& warp, uin
     const bool mine = item < end;
     const byte* const landed = warp.landing(mine ? fetch.ordinals[item] - first : 0);
     if (!mine) continue;
-    const byte* const from = landed + items.offset(item) % items.block_bytes;
+    const uint32_t at = static_cast<uint32_t>(items.offset(item) % items.block_bytes);
+    const byte* const from = landed + at;
     const uint32_t to =
         fetch.index != nullptr ? (fetch.index[item >> items.ends] << items.ends) + (item & items.ends) : item;
+    if (items.offsets != nullptr) {
+      reinterpret_cast<uint64_t*>(fetch.target)[to] = word_at(landed, at, items.block_bytes);
+      continue;
+    }
     switch (items.bits) {
       case 1:
         fetch.target[to] =

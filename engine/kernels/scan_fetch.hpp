@@ -19,7 +19,7 @@ struct ScanFetch {
   uint32_t* next;            ///< First block that no warp has taken.
   ScanTally* tally;
 };
-static_assert(sizeof(ScanFetch) == 104);
+static_assert(sizeof(ScanFetch) == 112);
 
 /// Blocks of one column that are wanted as they are.
 struct ScanListed {

@@ -14,13 +14,6 @@ constexpr uint32_t kThreads = 256;
 constexpr uint32_t kWarps = kThreads / 32;
 constexpr uint32_t kLoadBytes = 16;
 
-// Bit i: row i of a word exists.
-__device__ inline uint32_t rows_of_word(uint32_t rows, uint32_t word) {
-  const uint32_t first = 32 * word;
-  if (rows <= first) return 0;
-  return rows - first >= 32 ? ~0u : (1u << (rows - first)) - 1;
-}
-
 template <typename T>
 struct Values {
   T value[kLoadBytes / sizeof(T)];

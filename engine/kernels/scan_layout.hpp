@@ -11,6 +11,13 @@ inline constexpr uint32_t kPartRows = 128;
 inline constexpr uint32_t kParts = kVectorRows / kPartRows;  ///< Of a vector: a mask of them has a byte.
 inline constexpr uint32_t kAllParts = (1u << kParts) - 1;
 
+/// Bit i: row i of a word of a vector of `rows` rows exists.
+BAMQUERY_CORE uint32_t rows_of_word(uint32_t rows, uint32_t word) {
+  const uint32_t first = 32 * word;
+  if (rows <= first) return 0;
+  return rows - first >= 32 ? ~0u : (1u << (rows - first)) - 1;
+}
+
 /// A chunk's vectors are numbered from 0 on. Row r of vector v has position 1024 v + r, so that positions
 /// leave out what the last vectors of fragments lack. This is where one of them comes from.
 struct ScanVector {
@@ -40,6 +47,7 @@ struct ScanItems {
   const uint32_t* count;      ///< How many rows: known on the GPU only.
   const ScanVector* vectors;
   const ScanPlace* places;  ///< By piece.
+  const uint64_t* offsets;  ///< Byte of the file in which each item begins; null: its row tells.
   uint32_t bits;            ///< Of a row in the buffer.
   uint32_t block_bytes;
   uint32_t
@@ -60,10 +68,12 @@ struct ScanItems {
 
   /// Byte of the file in which the item begins.
   BAMQUERY_CORE uint64_t offset(uint32_t item) const {
+    if (offsets != nullptr) return offsets[item];
     return places[piece(item)].offset + row(item) * bits / 8;
   }
 
-  /// No item lies in two blocks: buffers begin on multiples of 4,096, and widths are powers of two.
+  /// No row lies in two blocks: buffers begin on multiples of 4,096, and widths are powers of two. Where
+  /// items have offsets, each is what one block has of 8 bytes.
   BAMQUERY_CORE uint64_t block(uint32_t item) const { return offset(item) / block_bytes; }
 
   /// Whether the item before is in another block.

@@ -1,4 +1,5 @@
 // Moves runs of bytes into this GPU's memory: from pinned host memory, or from files by NVMe commands.
+#include "engine/kernels/scan_copy.hpp"
 #include "engine/kernels/scan_fetch.hpp"
 
 namespace bamquery {
@@ -6,28 +7,6 @@ namespace bamquery {
 namespace {
 
 constexpr uint32_t kThreads = 256;
-constexpr uint32_t kVectorBytes = 16;
-
-// One warp copies; both ends are multiples of 16, and the last vector may be copied as a whole.
-__device__ inline void copy_run(const byte* from, byte* to, uint32_t bytes) {
-  constexpr uint32_t kLoads = 8;  // in flight for each lane
-  const auto source = reinterpret_cast<const uint4*>(from);
-  const auto target = reinterpret_cast<uint4*>(to);
-  const uint32_t vectors = (bytes + kVectorBytes - 1) / kVectorBytes;
-  for (uint32_t first = 0; first < vectors; first += 32 * kLoads) {
-    uint4 held[kLoads];
-#pragma unroll
-    for (uint32_t i = 0; i < kLoads; ++i) {
-      const uint32_t at = first + i * 32 + Lanes::lane();
-      if (at < vectors) held[i] = source[at];
-    }
-#pragma unroll
-    for (uint32_t i = 0; i < kLoads; ++i) {
-      const uint32_t at = first + i * 32 + Lanes::lane();
-      if (at < vectors) target[at] = held[i];
-    }
-  }
-}
 
 }  // namespace
 
@@ -36,10 +15,10 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     scan_upload(const byte* from, byte* to, uint64_t bytes) {
   const auto source = reinterpret_cast<const uint4*>(from);
   const auto target = reinterpret_cast<uint4*>(to);
-  const uint64_t vectors = bytes / kVectorBytes;
+  const uint64_t vectors = bytes / kLoadBytes;
   const uint64_t me = static_cast<uint64_t>(blockIdx.x) * kThreads + threadIdx.x;
   for (uint64_t i = me; i < vectors; i += static_cast<uint64_t>(gridDim.x) * kThreads) target[i] = source[i];
-  const uint64_t rest = vectors * kVectorBytes + me;
+  const uint64_t rest = vectors * kLoadBytes + me;
   if (rest < bytes) to[rest] = from[rest];
 }
 
@@ -104,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   constexpr uint32_t kTaken = 32 / kParts;  // vectors: each of their parts has a lane that knows it
   constexpr uint32_t kLoads = 16;           // in flight for each lane
   const uint32_t size = kPartRows * bits / 8;
-  const uint32_t loads = size / kVectorBytes;  // of a part: 32 or 64
+  const uint32_t loads = size / kLoadBytes;  // of a part: 32 or 64
   const uint32_t shift = lowest_bit(loads);
   const uint32_t lane = Lanes::lane();
   uint32_t commands = 0;
@@ -146,7 +125,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
         const auto* const from = reinterpret_cast<const uint4*>(__shfl_sync(~0u, source, at >> shift));
         const uint32_t there = __shfl_sync(~0u, bytes, at >> shift);
         const uint32_t load = at & (loads - 1);
-        if (at < all && load * kVectorBytes < there) held[i] = from[load];
+        if (at < all && load * kLoadBytes < there) held[i] = from[load];
       }
 #pragma unroll
       for (uint32_t i = 0; i < kLoads; ++i) {
@@ -154,7 +133,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
         const uint64_t place = static_cast<uint64_t>(mine) * kParts + __shfl_sync(~0u, owner, at >> shift);
         const uint32_t there = __shfl_sync(~0u, bytes, at >> shift);
         const uint32_t load = at & (loads - 1);
-        if (at < all && load * kVectorBytes < there) {
+        if (at < all && load * kLoadBytes < there) {
           reinterpret_cast<uint4*>(target + place * size)[load] = held[i];
         }
       }

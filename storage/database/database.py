@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from bamquery.storage.database.check import CheckReport
+    from bamquery.storage.format.layout import Encoding
     from bamquery.storage.fragments.schema_evolution import ColumnRule
     from bamquery.storage.tables.folder import TableFolder
     from bamquery.storage.tables.manifest import Manifest, Operation
@@ -243,11 +244,12 @@ class Database(Closeable):
         *,
         or_replace: bool = False,
         rules: Sequence[ColumnRule] = (),
+        encoding: Encoding = "plain",
     ) -> TableWriter:
         """A writer for a new table's rows; nothing can be seen before its commit.
 
         With `or_replace`, the commit replaces a table of this name as it is now, in one step. `rules` has
-        one for each column, or none at all.
+        one for each column, or none at all. `encoding` is how columns may be stored.
 
         Raises:
             CatalogError: there is a table of this name, or no table can be called so.
@@ -263,6 +265,7 @@ class Database(Closeable):
         if not len(schema):
             raise StorageError(f'table "{name}" needs at least one column')
         transaction, operation = self._begin(folder, _KIND_TABLE if or_replace else None)
+        transaction.encoding = encoding
         aborted = partial(remove_unused_folders, self._filesystem, self.path, folder)
         return TableWriter(transaction, name, operation, schema, aborted=aborted, rules=rules)
 

@@ -7,7 +7,7 @@ V5. Slot numbers are those of the fields in these files.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -27,17 +27,20 @@ _MESSAGE_SCHEMA, _MESSAGE_DICTIONARY_BATCH, _MESSAGE_RECORD_BATCH = 1, 2, 3
 
 # Members of the union Type that tables use.
 _INT, _FLOATING_POINT, _BOOL, _DECIMAL, _DATE, _TIME, _TIMESTAMP = 2, 3, 6, 7, 8, 9, 10
-_LARGE_BINARY, _LARGE_UTF8 = 19, 20
+_STRUCT, _LARGE_BINARY, _LARGE_UTF8, _LARGE_LIST = 13, 19, 20, 21
 _TIME_UNITS: Final = {"s": 0, "ms": 1, "us": 2, "ns": 3}
 _DATE_UNIT_DAY: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a record batch message says: rows, null count of each column, buffers relative to the body."""
+    """What a record batch message says: rows, nodes of its columns, buffers relative to the body.
+
+    A node is an array's rows and how many of them are null; behind a list's or struct's come its children's.
+    """
 
     rows: int
-    null_counts: Sequence[int]
+    nodes: Sequence[tuple[int, int]]
     buffers: Sequence[Extent]
     body_length: int
 
@@ -57,14 +60,15 @@ def schema_message(schema: pa.Schema) -> bytes:
     return _encapsulate(metadata, align(_PREFIX.size + len(metadata), 8))
 
 
-def record_batch_message(batch: Batch, at: int) -> bytes:
-    """A message at byte `at` of the file, padded so that its body starts at a multiple of 4,096.
+def record_batch_message(batch: Batch, at: int, end: int | None = None) -> bytes:
+    """A message at byte `at` of the file, padded so that its body starts at a multiple of 4,096, or at `end`.
 
-    Its length depends on the number of columns and buffers only.
+    Its length depends on the number of nodes and buffers only.
     """
-    return _aligned_message(
-        _message(_MESSAGE_RECORD_BATCH, lambda builder: _record_batch(builder, batch), batch.body_length), at
+    metadata = _message(
+        _MESSAGE_RECORD_BATCH, lambda builder: _record_batch(builder, batch), batch.body_length
     )
+    return _aligned_message(metadata, at) if end is None else _encapsulate(metadata, end - at)
 
 
 def dictionary_batch_message(dictionary_id: int, batch: Batch, at: int) -> bytes:
@@ -121,6 +125,7 @@ def _message(kind: int, header: Callable[[Any], int], body_length: int) -> bytes
 
 
 def _encapsulate(metadata: bytes, length: int) -> bytes:
+    assert length >= _PREFIX.size + len(metadata), length
     prefix = _PREFIX.pack(_CONTINUATION, length - _PREFIX.size)
     return prefix + metadata + bytes(length - _PREFIX.size - len(metadata))
 
@@ -135,10 +140,10 @@ def _record_batch(builder: Any, batch: Batch) -> int:
         builder.PrependInt64(buffer.length)
         builder.PrependInt64(buffer.offset)
     buffers = builder.EndVector()
-    builder.StartVector(16, len(batch.null_counts), 8)
-    for null_count in reversed(batch.null_counts):
+    builder.StartVector(16, len(batch.nodes), 8)
+    for rows, null_count in reversed(batch.nodes):
         builder.PrependInt64(null_count)
-        builder.PrependInt64(batch.rows)
+        builder.PrependInt64(rows)
     nodes = builder.EndVector()
     builder.StartObject(5)
     builder.PrependInt64Slot(0, batch.rows, 0)
@@ -164,18 +169,24 @@ def _schema(builder: Any, schema: pa.Schema) -> int:
         is_dictionary = pa.types.is_dictionary(field.type)
         fields.append(_field(builder, field, dictionary_id if is_dictionary else None))
         dictionary_id += is_dictionary
-    builder.StartVector(4, len(fields), 4)
-    for offset in reversed(fields):
-        builder.PrependUOffsetTRelative(offset)
-    fields_offset = builder.EndVector()
+    fields_offset = _offsets(builder, fields)
     builder.StartObject(4)
     builder.PrependInt16Slot(0, 0, 0)  # little-endian
     builder.PrependUOffsetTRelativeSlot(1, fields_offset, 0)
     return int(builder.EndObject())
 
 
+def _offsets(builder: Any, tables: Sequence[int]) -> int:
+    builder.StartVector(4, len(tables), 4)
+    for offset in reversed(tables):
+        builder.PrependUOffsetTRelative(offset)
+    return int(builder.EndVector())
+
+
 def _field(builder: Any, field: pa.Field[Any], dictionary_id: int | None) -> int:
+    """Children of lists and structs have no dictionaries of their own."""
     name = builder.CreateString(field.name)
+    metadata = None if field.metadata is None else _offsets(builder, _key_values(builder, field.metadata))
     encoding = None
     value_type: Any = field.type
     if dictionary_id is not None:
@@ -187,8 +198,8 @@ def _field(builder: Any, field: pa.Field[Any], dictionary_id: int | None) -> int
         builder.PrependBoolSlot(2, False, False)
         encoding = builder.EndObject()
     member, type_ = _type(builder, value_type)
-    builder.StartVector(4, 0, 4)
-    children = builder.EndVector()
+    inner = [value_type.field(place) for place in range(value_type.num_fields)] if encoding is None else []
+    children = _offsets(builder, [_field(builder, child, None) for child in inner])
     builder.StartObject(7)
     builder.PrependUOffsetTRelativeSlot(0, name, 0)
     builder.PrependBoolSlot(1, field.nullable, False)
@@ -197,7 +208,20 @@ def _field(builder: Any, field: pa.Field[Any], dictionary_id: int | None) -> int
     if encoding is not None:
         builder.PrependUOffsetTRelativeSlot(4, encoding, 0)
     builder.PrependUOffsetTRelativeSlot(5, children, 0)
+    if metadata is not None:
+        builder.PrependUOffsetTRelativeSlot(6, metadata, 0)
     return int(builder.EndObject())
+
+
+def _key_values(builder: Any, metadata: Mapping[bytes, bytes]) -> list[int]:
+    pairs = []
+    for key, value in metadata.items():
+        key_offset, value_offset = builder.CreateString(key), builder.CreateString(value)
+        builder.StartObject(2)
+        builder.PrependUOffsetTRelativeSlot(0, key_offset, 0)
+        builder.PrependUOffsetTRelativeSlot(1, value_offset, 0)
+        pairs.append(int(builder.EndObject()))
+    return pairs
 
 
 def _type(builder: Any, type_: Any) -> tuple[int, int]:
@@ -235,6 +259,10 @@ def _type(builder: Any, type_: Any) -> tuple[int, int]:
         member = _LARGE_UTF8
     elif types.is_large_binary(type_):
         member = _LARGE_BINARY
+    elif types.is_large_list(type_):
+        member = _LARGE_LIST
+    elif types.is_struct(type_):
+        member = _STRUCT
     else:
         raise AssertionError(f"{type_} is not a stored type")
     return member, int(builder.EndObject())

@@ -6,15 +6,34 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from bamquery.errors import CorruptionError
 
 VECTOR_ROWS: Final = 1024
 """Rows of a vector: vector v holds rows [1024 v, 1024 (v + 1)) of its fragment."""
 
+Encoding: TypeAlias = Literal["auto", "plain"]
+"""How a table's columns may be stored: as is smallest, or so that any Arrow reader sees values."""
+
+ENCODINGS: Final[tuple[Encoding, ...]] = ("auto", "plain")
+DEFAULT_ENCODING: Final[Encoding] = "auto"
+
+
+def known_encoding(text: str) -> Encoding:
+    """The encoding of that name."""
+    return "plain" if text == "plain" else "auto"
+
+
 ALIGNMENT: Final = 4096
 """Every buffer of file one starts at a multiple of this many bytes, so a row's block is arithmetic."""
+
+
+LOAD_BYTES: Final = 8
+"""What readers take from where a packed value begins: as many zeros, at least, follow on the last one."""
+
+CELLS_ALIGNMENT: Final = 64
+"""Offsets that only Arrow reads start at a multiple of this many bytes."""
 
 
 def vector_count(rows: int) -> int:
@@ -52,6 +71,24 @@ class DictionaryLayout:
 
 
 @dataclass(frozen=True, slots=True)
+class PackedLayout:
+    """How a column is encoded whose `ColumnLayout.values` are payloads, one a vector.
+
+    Values of form 0 are `origin + divisor * (base + code)`, modulo 2^64; see `storage/encodings/packed`.
+    """
+
+    divisor: int
+    origin: int
+    has_nulls: bool
+    cells: Extent
+    """Where each payload ends, as Arrow has it: 64-bit numbers, one more than there are vectors."""
+    lists: Extent | None = None
+    """Of a column with a dictionary: the same of lists of its values, all of them in the first vector's."""
+    plain_bytes: int = 0
+    """Of strings with a dictionary: bytes of all rows' values."""
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnLayout:
     """The buffers of one column; `validity` is None where no value is null, `offsets` but for strings."""
 
@@ -59,13 +96,31 @@ class ColumnLayout:
     offsets: Extent | None
     values: Extent
     dictionary: DictionaryLayout | None = None
+    encoding: PackedLayout | None = None
+    """None: plain, as Arrow has values in memory."""
 
     @property
-    def extents(self) -> tuple[Extent, ...]:
-        """All buffers that exist, dictionary included."""
+    def buffers(self) -> tuple[Extent, ...]:
+        """All that readers read, dictionary included."""
         own = (self.validity, self.offsets, self.values)
         theirs = (self.dictionary.offsets, self.dictionary.values) if self.dictionary else ()
         return tuple(extent for extent in own + theirs if extent is not None)
+
+    @property
+    def ends(self) -> tuple[Extent, ...]:
+        """Offsets that only Arrow reads."""
+        packed = (self.encoding.cells, self.encoding.lists) if self.encoding else ()
+        return tuple(extent for extent in packed if extent is not None)
+
+    @property
+    def extents(self) -> tuple[Extent, ...]:
+        """All bytes that belong to it."""
+        return self.buffers + self.ends
+
+    @property
+    def has_nulls(self) -> bool:
+        """Whether a value is null."""
+        return self.validity is not None or (self.encoding is not None and self.encoding.has_nulls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +131,35 @@ class FragmentLayout:
     columns: tuple[ColumnLayout, ...]
     metadata: tuple[tuple[Extent, int], ...]
     """Runs that hold IPC metadata, with the CRC-32C of each; the last one ends the file."""
+    encoding: Encoding = "plain"
+    """What was asked for when it was written, whatever came of it."""
+    lists: Extent | None = None
+    """Of a file of one row a vector: where each one's rows end, for Arrow; its plain columns share it."""
+
+    @property
+    def is_encoded(self) -> bool:
+        """Whether file one has a row for each vector, because a column is encoded."""
+        return any(column.encoding is not None for column in self.columns)
+
+    @property
+    def extents(self) -> tuple[Extent, ...]:
+        """All bytes that belong to something."""
+        own = [extent for extent, _ in self.metadata]
+        own += [extent for column in self.columns for extent in column.extents]
+        return tuple(own if self.lists is None else [*own, self.lists])
 
     def to_json(self) -> str:
         """Compact text, for the vectors file's schema metadata."""
-        return json.dumps(
-            {
-                "rows": self.rows,
-                "columns": [_column_to_json(column) for column in self.columns],
-                "metadata": [[extent.offset, extent.length, crc] for extent, crc in self.metadata],
-            },
-            separators=(",", ":"),
-        )
+        members: dict[str, Any] = {
+            "rows": self.rows,
+            "columns": [_column_to_json(column) for column in self.columns],
+            "metadata": [[extent.offset, extent.length, crc] for extent, crc in self.metadata],
+        }
+        if self.encoding != "plain":
+            members["encoding"] = self.encoding
+        if self.lists is not None:
+            members["lists"] = [self.lists.offset, self.lists.length]
+        return json.dumps(members, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str | bytes, path: Path) -> FragmentLayout:
@@ -97,10 +170,15 @@ class FragmentLayout:
         """
         try:
             data = json.loads(text)
+            encoding = data["encoding"] if "encoding" in data else "plain"  # noqa: SIM401
+            if encoding not in ENCODINGS:
+                raise ValueError(f"there is no encoding {encoding!r}")
             return cls(
                 rows=_integer(data["rows"]),
                 columns=tuple(_column_from_json(column) for column in data["columns"]),
                 metadata=tuple((_extent([o, length]), _integer(crc)) for o, length, crc in data["metadata"]),
+                encoding=encoding,
+                lists=_extent(data["lists"]) if "lists" in data else None,
             )
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CorruptionError(f"its buffer layout cannot be read: {error!r}", path) from error
@@ -121,6 +199,16 @@ def _column_to_json(column: ColumnLayout) -> dict[str, Any]:
             "offsets": None if d.offsets is None else [d.offsets.offset, d.offsets.length],
             "offsets_crc": d.offsets_crc,
         }
+    if column.encoding is not None:
+        e = column.encoding
+        data["packed"] = {
+            "divisor": e.divisor,
+            "origin": e.origin,
+            "has_nulls": e.has_nulls,
+            "cells": [e.cells.offset, e.cells.length],
+            "lists": None if e.lists is None else [e.lists.offset, e.lists.length],
+            "plain_bytes": e.plain_bytes,
+        }
     return data
 
 
@@ -140,6 +228,23 @@ def _column_from_json(data: Mapping[str, Any]) -> ColumnLayout:
         offsets=_extent(data["offsets"]) if "offsets" in data else None,
         values=_extent(data["values"]),
         dictionary=dictionary,
+        encoding=_packed_from_json(data["packed"]) if "packed" in data else None,
+    )
+
+
+def _packed_from_json(data: Mapping[str, Any]) -> PackedLayout:
+    divisor, origin = _integer(data["divisor"]), data["origin"]
+    if not 1 <= divisor < 1 << 63 or not _integer(origin) < 1 << 64:
+        raise ValueError(f"divisor {divisor!r} and origin {origin!r} cannot be")
+    if type(data["has_nulls"]) is not bool:
+        raise ValueError(f"{data['has_nulls']!r} is not a truth value")
+    return PackedLayout(
+        divisor=divisor,
+        origin=origin,
+        has_nulls=data["has_nulls"],
+        cells=_extent(data["cells"]),
+        lists=None if data["lists"] is None else _extent(data["lists"]),
+        plain_bytes=_integer(data["plain_bytes"]),
     )
 
 

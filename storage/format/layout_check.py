@@ -7,8 +7,15 @@ from typing import Any
 import pyarrow as pa
 
 from bamquery.storage.format.fragment_entry import FragmentEntry
-from bamquery.storage.format.layout import ALIGNMENT, ColumnLayout, Extent, FragmentLayout
-from bamquery.storage.format.storable_types import is_string_like, value_bits
+from bamquery.storage.format.layout import (
+    ALIGNMENT,
+    CELLS_ALIGNMENT,
+    ColumnLayout,
+    Extent,
+    FragmentLayout,
+    vector_count,
+)
+from bamquery.storage.format.storable_types import is_packable, is_string_like, value_bits
 
 
 def require_layout(layout: FragmentLayout, schema: pa.Schema, entry: FragmentEntry) -> None:
@@ -22,13 +29,47 @@ def require_layout(layout: FragmentLayout, schema: pa.Schema, entry: FragmentEnt
     for extent, _ in layout.metadata:
         _require(extent.end <= entry.data_bytes, "metadata")
     for field, column in zip(schema, layout.columns, strict=True):
-        for extent in column.extents:
-            aligned = extent.offset % ALIGNMENT == 0
-            _require(aligned and extent.end <= entry.data_bytes, f'column "{field.name}"')
-        _require(_fits(field.type, column, entry.rows), f'column "{field.name}"')
+        inside = all(_aligned_inside(extent, entry) for extent in column.buffers)
+        inside &= all(_aligned_inside(extent, entry, CELLS_ALIGNMENT) for extent in column.ends)
+        _require(inside, f'column "{field.name}"')
+        fits = _plain_fits if column.encoding is None else _packed_fits
+        _require(fits(field.type, column, entry.rows), f'column "{field.name}"')
+    plain = any(column.encoding is None for column in layout.columns)
+    _require((layout.lists is not None) == (layout.is_encoded and plain), "lists")
+    if layout.lists is not None:
+        _require(_aligned_inside(layout.lists, entry, CELLS_ALIGNMENT), "lists")
+        _require(layout.lists.length == _cells_bytes(entry.rows), "lists")
 
 
-def _fits(type_: Any, column: ColumnLayout, rows: int) -> bool:
+def _aligned_inside(extent: Extent, entry: FragmentEntry, alignment: int = ALIGNMENT) -> bool:
+    return extent.offset % alignment == 0 and extent.end <= entry.data_bytes
+
+
+def _packed_fits(type_: Any, column: ColumnLayout, rows: int) -> bool:
+    """A single row is read as 8 bytes: so many follow on the last payload, as zeros within the file."""
+    encoding, dictionary = column.encoding, column.dictionary
+    assert encoding is not None
+    if not is_packable(type_, has_dictionary=dictionary is not None):
+        return False
+    if column.validity is not None or column.offsets is not None or column.values.length % 16:
+        return False
+    if encoding.cells.length != _cells_bytes(rows):
+        return False
+    if dictionary is None:
+        return encoding.lists is None and not encoding.plain_bytes
+    value_type = type_.value_type if pa.types.is_dictionary(type_) else type_
+    return (
+        encoding.lists is not None
+        and encoding.lists.length == _cells_bytes(rows)
+        and _buffers_fit(value_type, dictionary.size, dictionary.offsets, dictionary.values)
+    )
+
+
+def _cells_bytes(rows: int) -> int:
+    return 8 * (vector_count(rows) + 1)
+
+
+def _plain_fits(type_: Any, column: ColumnLayout, rows: int) -> bool:
     dictionary = column.dictionary
     if pa.types.is_dictionary(type_) != (dictionary is not None):
         return False

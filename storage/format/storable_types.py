@@ -176,6 +176,24 @@ def value_kind(type_: DataType) -> str:
     return f"int{type_.bit_width}"
 
 
+def is_packable(type_: DataType, *, has_dictionary: bool = False) -> bool:
+    """Whether vectors of such columns can be packed: numbers of at most 64 bits, or indexes of a dictionary.
+
+    Of decimals whether they fit 64 bits is a matter of their values.
+    """
+    if has_dictionary:
+        return pa.types.is_dictionary(type_) or is_string_like(type_) or pa.types.is_floating(type_)
+    return not is_string_like(type_) and not pa.types.is_dictionary(type_)
+
+
+def stored_index(type_: Any, *, has_dictionary: bool) -> DataType:
+    """The type of what a column's vectors hold: its own, or that of indexes of its dictionary."""
+    if pa.types.is_dictionary(type_):
+        index: DataType = type_.index_type
+        return index
+    return pa.int32() if has_dictionary else type_
+
+
 def _dictionary(value_type: Any) -> DataType:
     type_: DataType = pa.dictionary(pa.int32(), value_type)
     return type_

@@ -14,8 +14,10 @@ from bamquery.errors import CorruptionError, StorageError
 from bamquery.storage.encodings.fixed_width import vector_ranges
 from bamquery.storage.files.buffers import view
 from bamquery.storage.files.regular_file import open_regular
+from bamquery.storage.format.arrow_schema import stored_schema
 from bamquery.storage.format.layout import Extent
 from bamquery.storage.format.storable_types import value_bits
+from bamquery.storage.fragments.check_ends import check_ends
 from bamquery.storage.readers.block_reader import RangeMismatchError, ReadCounters
 from bamquery.storage.readers.mapped_reader import MappedReader
 from bamquery.storage.statistics.parts import PARTS, part_ranges
@@ -50,6 +52,7 @@ def check_fragment(fragment: Fragment) -> list[CorruptionError]:
         return [*errors, error]
     try:
         found = [*_check_metadata(fragment, reader), *_check_padding(fragment, reader)]
+        found += check_ends(fragment, reader)
         for field in fragment.schema:
             try:
                 found += _check_column(fragment, field.name, reader)
@@ -86,10 +89,8 @@ def _check_metadata(fragment: Fragment, reader: MappedReader) -> Iterator[Corrup
 
 def _check_padding(fragment: Fragment, reader: MappedReader) -> Iterator[CorruptionError]:
     """Bytes that belong to nothing are zero."""
-    extents = [extent for extent, _ in fragment.layout.metadata]
-    extents += [extent for column in fragment.layout.columns for extent in column.extents]
     end = 0
-    for extent in sorted(extents, key=lambda e: (e.offset, e.end)):
+    for extent in sorted(fragment.layout.extents, key=lambda e: (e.offset, e.end)):
         for start in range(end, extent.offset, _PIECE_BYTES):
             gap = Extent(start, min(extent.offset - start, _PIECE_BYTES))
             data = reader.read_ranges(*_as_arrays(gap), ReadCounters())
@@ -181,12 +182,13 @@ def _check_with_arrow(fragment: Fragment) -> Iterator[CorruptionError]:
     try:
         with pa.OSFile(str(fragment.path), "rb") as file:
             schema: Any = pa.ipc.open_file(file).schema
-            if not schema.equals(fragment.schema):
+            if not schema.equals(stored_schema(fragment.schema, fragment.layout), check_metadata=True):
                 raise ValueError("it has another schema")
             narrowest = min(range(len(schema)), key=lambda i: fragment.layout.columns[i].values.length)
             options = pa.ipc.IpcReadOptions(included_fields=[narrowest])
             batches = pa.ipc.open_file(file, options=options)
-            if batches.num_record_batches != 1 or batches.get_batch(0).num_rows != fragment.rows:
+            rows = fragment.vector_count if fragment.layout.is_encoded else fragment.rows
+            if batches.num_record_batches != 1 or batches.get_batch(0).num_rows != rows:
                 raise ValueError("it has other rows")
     except (pa.ArrowException, OSError, ValueError) as error:
         yield CorruptionError(f"Arrow cannot read it: {error}", fragment.path)

@@ -17,12 +17,25 @@ from numpy.typing import NDArray
 from bamquery import _native
 from bamquery.data_types.names import type_name
 from bamquery.errors import StorageError
+from bamquery.storage.encodings.packed.parameters import payload_starts
 from bamquery.storage.files.buffers import view
 from bamquery.storage.files.filesystem import WritableFile
 from bamquery.storage.format.file_region import FileRegion
-from bamquery.storage.format.layout import VECTOR_ROWS, ColumnLayout, DictionaryLayout, Extent, align
+from bamquery.storage.format.layout import (
+    ALIGNMENT,
+    LOAD_BYTES,
+    VECTOR_ROWS,
+    ColumnLayout,
+    DictionaryLayout,
+    Encoding,
+    Extent,
+    PackedLayout,
+    align,
+)
 from bamquery.storage.format.storable_types import is_string_like, value_kind
+from bamquery.storage.fragments.choose_packing import can_pack
 from bamquery.storage.fragments.dictionaries import Reindexer
+from bamquery.storage.fragments.packed_writer import Packing
 from bamquery.storage.fragments.string_writer import StringWriter
 from bamquery.storage.fragments.validity import ValidityBuilder
 from bamquery.storage.statistics.collect import StatisticsBuilder
@@ -43,6 +56,8 @@ class WrittenColumn:
     statistics: pa.StructArray
     end: int
     """Where the next buffer may start."""
+    cells: NDArray[np.int64] | None = None
+    """Of a packed column: where its payloads end, which is written to where `layout` is to say."""
 
 
 class ValuesWriter(Protocol):
@@ -65,10 +80,12 @@ def write_column(
     chunks: Iterable[pa.Array[Any]],
     *,
     dictionary: tuple[pa.Array[Any], DictionaryLayout] | None = None,
+    encoding: Encoding = "plain",
 ) -> WrittenColumn:
     """Write the buffers of a column of exactly `rows` rows from the aligned offset `start` on.
 
     `dictionary`: for columns of that type, the values that `unify` found, and where they are written.
+    `encoding`: whether it may be packed; codes of dictionaries then always are.
 
     Raises:
         StorageError: the file cannot be written, or a value is outside of its type.
@@ -80,14 +97,17 @@ def write_column(
     validity = ValidityBuilder(rows)
     statistics = StatisticsBuilder()
     writer: ValuesWriter
+    packing = Packing(stored_type, can_pack(stored_type, encoding), always=values is not None)
     if is_string_like(stored_type):
         writer = StringWriter(
             file, start, type_=stored_type, rows=rows, validity=validity, statistics=statistics
         )
     elif pa.types.is_boolean(stored_type):
-        writer = BitWriter(FileRegion(file, start), rows, validity, statistics)
+        writer = BitWriter(FileRegion(file, start), rows, validity, statistics, packing)
     else:
-        writer = FixedWriter(FileRegion(file, start), stored_type, validity, statistics, values)
+        writer = FixedWriter(
+            FileRegion(file, start), stored_type, validity, statistics, packing, dictionary=values
+        )
     row = 0
     for chunk in chunks:
         if chunk.type != type_ or row + len(chunk) > rows:
@@ -100,38 +120,57 @@ def write_column(
         raise ValueError(f"{row} rows instead of {rows}")
     offsets, extent = writer.finish()
     end = align(extent.end)
+    packer = packing.packer
     validity_extent = None
     validity_crcs = None
     bitmap = validity.bitmap
-    if bitmap is not None:
+    encoded = None
+    if packer is not None:
+        encoded = PackedLayout(
+            packer.choice.divisor, packer.choice.origin, has_nulls=bitmap is not None, cells=Extent(0, 0)
+        )
+        if end - extent.end < LOAD_BYTES:
+            file.write_at(end, [bytes(ALIGNMENT)])
+            end += ALIGNMENT
+    elif bitmap is not None:
         region = FileRegion(file, end)
         region.append([view(bitmap)])
         validity_extent = region.finish()
         end = align(validity_extent.end)
         validity_crcs = _native.strided_crcs(bitmap, VECTOR_ROWS // 8)
-    layout = ColumnLayout(validity_extent, offsets, extent, None if dictionary is None else dictionary[1])
+    layout = ColumnLayout(
+        validity_extent, offsets, extent, None if dictionary is None else dictionary[1], encoded
+    )
     decoded = values is not None and pa.types.is_floating(values.type)
     rows_of_statistics = statistics.finish(
         values.type if decoded and values is not None else stored_type,
         rows,
         validity_crcs,
         None if decoded else values,
-        parts=has_parts(type_),
+        parts=packer is None and has_parts(type_),
+        packing=None if packer is None else packer.parameters,
     )
     for bound in ("min", "max"):
         # Nothing is committed that could not be read again; what comes from outside was looked at before.
         outside = first_outside(rows_of_statistics.field(bound))
         if outside is not None:
             raise StorageError(f"a value cannot be stored: {type_name(type_)} {outside[1]}")
-    return WrittenColumn(layout, statistics.null_count, rows_of_statistics, end)
+    cells = None if packer is None else np.append(payload_starts(packer.parameters), extent.length)
+    return WrittenColumn(layout, statistics.null_count, rows_of_statistics, end, cells)
 
 
 class BitWriter:
     """Booleans: few enough bytes to keep until all are there."""
 
     def __init__(
-        self, region: FileRegion, rows: int, validity: ValidityBuilder, statistics: StatisticsBuilder
+        self,
+        region: FileRegion,
+        rows: int,
+        validity: ValidityBuilder,
+        statistics: StatisticsBuilder,
+        packing: Packing,
     ) -> None:
+        self._packing = packing
         self._region = region
         self._rows = rows
         self._validity = validity
@@ -147,8 +186,10 @@ class BitWriter:
         bitmap = self._validity.bitmap
         if bitmap is not None:
             self._values &= bitmap
-        self._statistics.add_fixed(_native.vector_statistics("bool", self._values, bitmap, self._rows))
-        self._region.append([view(self._values)])
+        found = _native.vector_statistics("bool", self._values, bitmap, self._rows)
+        stored, crcs = self._packing.pack(view(self._values), bitmap, self._rows)
+        self._statistics.add_fixed((*found[:4], found[4] if crcs is None else crcs))
+        self._region.append([stored])
         return None, self._region.finish()
 
 
@@ -161,8 +202,11 @@ class FixedWriter:
         type_: pa.DataType,
         validity: ValidityBuilder,
         statistics: StatisticsBuilder,
+        packing: Packing,
+        *,
         dictionary: pa.Array[Any] | None = None,
     ) -> None:
+        self._packing = packing
         self._region = region
         self._kind = value_kind(type_)
         self._width = int(type_.bit_width) // 8
@@ -229,8 +273,9 @@ class FixedWriter:
             decoded = self._floats[np.frombuffer(values, self._kind)]
             by_value = _native.vector_statistics(str(decoded.dtype), decoded, validity, rows)
             found = (*by_value[:4], found[4])
-        self._statistics.add_fixed(found)
-        if self._parts:
+        stored, crcs = self._packing.pack(values, validity, rows)
+        self._statistics.add_fixed((*found[:4], found[4] if crcs is None else crcs))
+        if self._parts and crcs is None:
             self._statistics.parts.append(part_statistics(self._kind, values, validity, rows))
-        self._region.append([values])
+        self._region.append([stored])
         self._row += rows

@@ -14,16 +14,17 @@ from numpy.typing import NDArray
 
 from bamquery.errors import CorruptionError
 from bamquery.storage.encodings.encoding import StoredColumn, VectorChecksums
+from bamquery.storage.encodings.packed.column import PackedColumn
 from bamquery.storage.encodings.plain import ColumnPlace, PlainColumn
 from bamquery.storage.encodings.plain_strings import PlainStrings
 from bamquery.storage.files.regular_file import regular_size
 from bamquery.storage.format.fragment_entry import FragmentEntry
 from bamquery.storage.format.layout import FragmentLayout, vector_count
-from bamquery.storage.format.storable_types import is_string_like
+from bamquery.storage.format.storable_types import is_string_like, stored_index
 from bamquery.storage.fragments.check import check_fragment
 from bamquery.storage.fragments.schema_evolution import FragmentColumns
 from bamquery.storage.readers.block_reader import BlockReader, RangeMismatchError, ReadCounters
-from bamquery.storage.statistics.parts import Parts
+from bamquery.storage.statistics.parts import Parts, has_parts
 from bamquery.storage.statistics.vector_statistics import VectorStatistics
 from bamquery.storage.statistics.zone_map import ZoneMap
 
@@ -120,7 +121,10 @@ class Fragment:
         stored = self._columns.get(column)
         if stored is None:
             place = self._place(column)
-            stored = PlainStrings(place) if is_string_like(place.type) else PlainColumn(place)
+            if place.layout.encoding is not None:
+                stored = PackedColumn(place, self._statistics.packing(self._positions[column]))
+            else:
+                stored = PlainStrings(place) if is_string_like(place.type) else PlainColumn(place)
             self._columns[column] = stored
         return stored
 
@@ -159,6 +163,11 @@ class Fragment:
         assert values is not None
         return VectorChecksums(values, field("validity_crc"), field("offsets_crc"))
 
+    def has_parts(self, column: str) -> bool:
+        """Whether the column's vectors have parts."""
+        index = self._indexes[column]
+        return self.layout.columns[index].encoding is None and has_parts(self.schema.field(index).type)
+
     def parts(self, column: str) -> Parts | None:
         """The parts of the column's vectors; None if it has none."""
         return self._statistics.parts(self._positions[column])
@@ -168,13 +177,13 @@ class Fragment:
 
     def _place(self, column: str) -> ColumnPlace:
         index = self._indexes[column]
-        type_: Any = self.schema.field(index).type
+        type_, layout = self.schema.field(index).type, self.layout.columns[index]
         return ColumnPlace(
             path=self.path,
             name=column,
-            type=type_.index_type if pa.types.is_dictionary(type_) else type_,
+            type=stored_index(type_, has_dictionary=layout.dictionary is not None),
             rows=self.rows,
-            layout=self.layout.columns[index],
+            layout=layout,
             checksums=self.checksums(column),
             null_counts=self.zone_map.null_counts(column),
         )
@@ -202,4 +211,5 @@ class Fragment:
                 raise CorruptionError(
                     f'column "{column}": its dictionary does not match its checksum', self.path
                 ) from error
-        return pa.Array.from_buffers(type_.value_type, layout.size, buffers, 0)
+        value_type = type_.value_type if pa.types.is_dictionary(type_) else type_
+        return pa.Array.from_buffers(value_type, layout.size, buffers, 0)

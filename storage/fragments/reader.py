@@ -59,11 +59,14 @@ class FragmentReader:
         values = self._fragment.dictionary(column, self._reader, counters)
         try:
             # Checks that every index is in range: bytes that were not verified must not make readers crash.
-            return pa.DictionaryArray.from_arrays(array, values)
+            found: Any = pa.DictionaryArray.from_arrays(array, values)
         except pa.ArrowException as error:
             raise CorruptionError(
                 f'column "{column}" refers to values beyond its dictionary', self._fragment.path
             ) from error
+        is_dictionary = pa.types.is_dictionary(self._fragment.schema.field(index).type)
+        decoded: pa.Array[Any] = found if is_dictionary else found.dictionary_decode()
+        return decoded
 
 
 class _Located(threading.local):

@@ -19,6 +19,7 @@ from bamquery.errors import CancelledError
 from bamquery.statement_context.cancellation import check_cancelled
 from bamquery.storage.format.layout import VECTOR_ROWS, vector_count
 from bamquery.storage.fragments.fragment import Fragment
+from bamquery.storage.fragments.plain_size import column_bytes
 from bamquery.storage.fragments.reader import FragmentReader
 from bamquery.storage.fragments.schema_evolution import Evolution
 from bamquery.storage.fragments.writer import RowSource
@@ -173,14 +174,6 @@ class PermutedRows:
                     if low < high:
                         yield reader.fetch_vectors(name, self._ascending[low:high] - first, ReadCounters())
             first += fragment.rows
-
-
-def column_bytes(fragment: Fragment, index: int) -> int:
-    """Bytes of a column as it lies in memory, dictionary aside."""
-    layout = fragment.layout.columns[index]
-    return sum(
-        extent.length for extent in (layout.validity, layout.offsets, layout.values) if extent is not None
-    )
 
 
 def _vectors_a_piece(fragment: Fragment, index: int) -> int:

@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bamquery.storage.encodings.encoding import VectorChecksums
+from bamquery.storage.encodings.packed.column import PackedColumn
 from bamquery.storage.format.layout import VECTOR_ROWS, Extent
-from bamquery.storage.format.storable_types import value_bits
+from bamquery.storage.format.storable_types import stored_index, value_bits
 from bamquery.storage.fragments.fragment import Fragment
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How payloads are decoded.
+
+    Attributes:
+        parameters: of each vector (`bamquery.storage.encodings.packed.parameters.PACKED_VECTOR`); possible
+            ones, by which nothing outside of the column's buffer is reached.
+        divisor: of all vectors of form 0.
+        origin: the same.
+    """
+
+    parameters: NDArray[Any]
+    divisor: int
+    origin: int
 
 
 @dataclass(frozen=True)
@@ -18,13 +36,15 @@ class StoredBuffers:
     """The buffers of one column in one fragment: each begins on a multiple of `layout.ALIGNMENT` bytes.
 
     Attributes:
-        values: end to end, `bits` each; of dictionaries the indexes, of strings their bytes.
-        bits: of a value; of an offset where there are `offsets`.
+        values: end to end, `bits` each; of dictionaries the indexes, of strings their bytes; payloads where
+            there is `packing`.
+        bits: of a value, as Arrow has it in memory; of an offset where there are `offsets`.
         validity: a bit a row; None where no row is null.
         offsets: of strings, one more than there are rows.
         null_counts: of each vector.
         rows: of the fragment.
         checksums: CRC-32C of what each vector stores.
+        packing: of a packed column, which has neither `validity` nor `offsets`.
     """
 
     values: Extent
@@ -34,6 +54,7 @@ class StoredBuffers:
     null_counts: NDArray[np.int64]
     rows: int
     checksums: VectorChecksums
+    packing: Packing | None = None
 
     def null_states(self, vectors: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Of each vector 0 if no row is null, 2 if all are, 1 where only `validity` tells which."""
@@ -46,13 +67,19 @@ class StoredBuffers:
 def stored_buffers(fragment: Fragment, column: str) -> StoredBuffers:
     """The buffers of a column, by its exact name."""
     index = fragment.column_index(column)
-    layout = fragment.layout.columns[index]
+    type_, layout = fragment.schema.field(index).type, fragment.layout.columns[index]
+    stored = fragment.column(column)
+    packing = None
+    if layout.encoding is not None:
+        assert isinstance(stored, PackedColumn)
+        packing = Packing(stored.parameters, layout.encoding.divisor, layout.encoding.origin)
     return StoredBuffers(
         values=layout.values,
-        bits=value_bits(fragment.schema.field(index).type),
+        bits=value_bits(stored_index(type_, has_dictionary=layout.dictionary is not None)),
         validity=layout.validity,
         offsets=layout.offsets,
         null_counts=fragment.zone_map.null_counts(column),
         rows=fragment.rows,
         checksums=fragment.checksums(column),
+        packing=packing,
     )

@@ -4,6 +4,7 @@
 #include "driver/native/bindings/bindings.hpp"
 #include "driver/native/bindings/buffers.hpp"
 #include "storage/native/column_copy.hpp"
+#include "storage/native/kinds.hpp"
 #include "storage/native/statistics.hpp"
 
 namespace py = pybind11;
@@ -58,28 +59,6 @@ void py_copy_values(const py::object& source, std::int64_t source_row, std::int6
   const py::gil_scoped_release unlocked;
   copy_values(from.bytes().data() + source_row * width, rows, width, valid.bits(),
               to.writable().data() + target_row * width);
-}
-
-struct Kind {
-  const char* name;
-  ValueKind kind;
-  std::int64_t width;  // of minimum and maximum
-};
-
-constexpr Kind kKinds[] = {
-    {"int8", ValueKind::kInt8, 1},       {"int16", ValueKind::kInt16, 2},
-    {"int32", ValueKind::kInt32, 4},     {"int64", ValueKind::kInt64, 8},
-    {"uint8", ValueKind::kUInt8, 1},     {"uint16", ValueKind::kUInt16, 2},
-    {"uint32", ValueKind::kUInt32, 4},   {"uint64", ValueKind::kUInt64, 8},
-    {"float32", ValueKind::kFloat32, 4}, {"float64", ValueKind::kFloat64, 8},
-    {"int128", ValueKind::kInt128, 16},  {"bool", ValueKind::kBool, 1},
-};
-
-const Kind& find_kind(const std::string& name) {
-  for (const Kind& kind : kKinds) {
-    if (name == kind.name) return kind;
-  }
-  throw py::value_error("no such kind of value: " + name);
 }
 
 py::tuple py_vector_statistics(const std::string& kind_name, const py::object& values,

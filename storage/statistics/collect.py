@@ -88,10 +88,11 @@ class StatisticsBuilder:
         dictionary: pa.Array[Any] | None = None,
         *,
         parts: bool = False,
+        packing: NDArray[Any] | None = None,
     ) -> pa.StructArray:
         """One struct a vector: min, max, null_count, values_crc; where they apply nan_count and more CRCs.
 
-        `parts`: the column has some, whose statistics come behind.
+        `parts`: the column has some, whose statistics come behind. `packing`: decode parameters of 16 bytes.
 
         With a dictionary, minima and maxima are indexes of type `type_` into it, in its order.
         """
@@ -128,6 +129,10 @@ class StatisticsBuilder:
             columns["validity_crc"] = pa.array(validity_crcs)
         if is_string_like(type_):
             columns["offsets_crc"] = pa.array(_concatenate(self.offsets_crcs, np.uint32))
+        if packing is not None:
+            columns["packing"] = pa.Array.from_buffers(
+                pa.binary(packing.itemsize), len(packing), [None, pa.py_buffer(view(packing.view(np.uint8)))]
+            )
         if parts:
             columns |= part_columns(type_, self.parts)
         return pa.StructArray.from_arrays(list(columns.values()), list(columns))

@@ -14,9 +14,11 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from bamquery import _native
 from bamquery.errors import CorruptionError, StorageError
+from bamquery.storage.files.buffers import view
 from bamquery.storage.files.regular_file import open_regular
 from bamquery.storage.format.array_validation import validate
 from bamquery.storage.format.fragment_entry import FragmentEntry
@@ -24,9 +26,11 @@ from bamquery.storage.format.layout import VECTOR_ROWS, ColumnLayout, FragmentLa
 from bamquery.storage.format.layout_check import require_layout
 from bamquery.storage.statistics.parts import Parts, has_parts, is_of_parts, part_types, part_values
 from bamquery.storage.statistics.vectors_file import (
-    FORMAT,
     FORMAT_KEY,
+    KNOWN_FORMATS,
     LAYOUT_KEY,
+    PACKING,
+    PACKING_BYTES,
     SCHEMA_KEY,
     SECTIONS_KEY,
     Section,
@@ -90,7 +94,7 @@ class VectorStatistics:
             StorageError: they cannot be read.
         """
         whole: Any = self._batch.column(position)
-        fields = [field for field in whole.type if not is_of_parts(field.name)]
+        fields = [field for field in whole.type if not is_of_parts(field.name) and field.name != PACKING]
         with self._lock:
             unseen = self._load_section(2 * position)
             children = [whole.field(field.name) for field in fields]
@@ -103,10 +107,20 @@ class VectorStatistics:
             self._ready.add(2 * position)
         return column
 
+    def packing(self, position: int) -> NDArray[np.uint8]:
+        """Decode parameters of a packed column's vectors, 16 bytes each. Raises as `column` does."""
+        self.column(position)
+        stored: Any = self._batch.column(position)
+        cells = stored.field(PACKING)
+        if cells.null_count:
+            raise self._odd(position)
+        data = np.frombuffer(view(cells.buffers()[1]), np.uint8, len(cells) * PACKING_BYTES)
+        return data.reshape(-1, PACKING_BYTES)
+
     def parts(self, position: int) -> Parts | None:
         """The parts of a column's vectors; None if it has none. Raises as `column` does."""
         column: Any = self._batch.column(position)
-        if not has_parts(self._schema.field(position).type):
+        if column.type.get_field_index("part_crc") < 0:
             return None
         with self._lock:
             if self._load_section(2 * position + 1):
@@ -150,7 +164,7 @@ class VectorStatistics:
         data = pa.py_buffer(self._memory)
         with pa.ipc.open_file(data) as reader:
             metadata = reader.schema.metadata or {}
-            if metadata.get(FORMAT_KEY) != FORMAT:
+            if metadata.get(FORMAT_KEY) not in KNOWN_FORMATS:
                 raise ValueError("it is not a vectors file of this version of BamQuery")
             written = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(metadata[SCHEMA_KEY])))
             self.layout = FragmentLayout.from_json(metadata[LAYOUT_KEY], self._path)
@@ -214,6 +228,8 @@ class VectorStatistics:
 
 def _wanted_types(field: Any, place: ColumnLayout) -> dict[str, Any]:
     kind: Any = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    packed = place.encoding is not None
+    wanted: dict[str, Any]
     wanted = {"min": kind, "max": kind, "null_count": pa.uint16(), "values_crc": pa.uint32()}
     if pa.types.is_floating(kind):
         wanted["nan_count"] = pa.uint16()
@@ -221,6 +237,8 @@ def _wanted_types(field: Any, place: ColumnLayout) -> dict[str, Any]:
         wanted["validity_crc"] = pa.uint32()
     if place.offsets is not None:
         wanted["offsets_crc"] = pa.uint32()
+    if packed:
+        return wanted | {PACKING: pa.binary(PACKING_BYTES)}
     return wanted | (part_types(field.type) if has_parts(field.type) else {})
 
 
@@ -232,7 +250,7 @@ def _plausible(column: Any, place: ColumnLayout, rows: int) -> bool:
     if any(column.field(child.name).null_count for child in column.type if child.name not in ("min", "max")):
         return False
     missing = column.field("null_count").to_numpy().astype(np.int64)
-    if place.validity is None and missing.any():
+    if not place.has_nulls and missing.any():
         return False
     if column.type.get_field_index("nan_count") >= 0:
         missing = missing + column.field("nan_count").to_numpy()

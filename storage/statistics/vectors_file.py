@@ -9,7 +9,6 @@ head and tail.
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,11 +20,18 @@ from bamquery.storage.files.buffers import view
 from bamquery.storage.format.layout import FragmentLayout
 from bamquery.storage.statistics.parts import is_of_parts
 
-FORMAT: Final = b"3"
+FORMAT: Final = b"4"
+KNOWN_FORMATS: Final = (b"3", FORMAT)
+"""Of which the first has no encoded columns."""
 FORMAT_KEY: Final = b"bamquery.vectors"
 LAYOUT_KEY: Final = b"bamquery.layout"
 SCHEMA_KEY: Final = b"bamquery.schema"
 SECTIONS_KEY: Final = b"bamquery.sections"
+PACKING: Final = "packing"
+"""The member of a packed column's struct that has each vector's decode parameters."""
+PACKING_BYTES: Final = 16
+_SECTION_DIGITS: Final = 12, 10
+"""Of a section's length and of its checksum: their text is as long before they are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +82,39 @@ def vectors_file(schema: pa.Schema, layout: FragmentLayout, statistics: list[pa.
         SCHEMA_KEY: base64.b64encode(schema.serialize()),
     }
     fields = [pa.field(f.name, s.type) for f, s in zip(schema, statistics, strict=True)]
+    unknown = sections_text([Section(0, 0)] * 2 * len(fields), [0] * 2 * len(fields))
+    data = _write_file(statistics, pa.schema(fields, {**metadata, SECTIONS_KEY: unknown}))
+    found = sections(data)
+    if not found:  # no buffers at all, in which case nothing is large
+        empty = pa.schema(fields, {**metadata, SECTIONS_KEY: sections_text([], [])})
+        return describe_vectors_file(_write_file(statistics, empty))
+    # The checksums of buffers are in the schema, which stands before them and, once more, behind them.
+    contents = view(data)
+    crcs = [_native.crc32c(contents[section.begin : section.end]) for section in found]
+    for place in _places(data, unknown, found):
+        contents[place : place + len(unknown)] = sections_text(found, crcs)
+    return describe_vectors_file(data)
 
-    def write_batch() -> pa.Buffer:
-        batch = pa.RecordBatch.from_arrays(statistics, schema=pa.schema(fields, metadata))
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_file(sink, batch.schema) as writer:
-            writer.write_batch(batch)
-        return sink.getvalue()
 
-    # The same buffers are written twice: their checksums are in the schema, which comes before them.
-    first = write_batch()
-    found = sections(first)
-    crcs = [_native.crc32c(view(first)[section.begin : section.end]) for section in found]
-    metadata[SECTIONS_KEY] = sections_text(found, crcs)
-    return describe_vectors_file(write_batch())
+def _write_file(statistics: list[pa.StructArray], schema: pa.Schema) -> pa.Buffer:
+    batch = pa.RecordBatch.from_arrays(statistics, schema=schema)
+    size = pa.MockOutputStream()
+    _write_batch(size, batch)
+    data = pa.allocate_buffer(size.size())
+    _write_batch(pa.FixedSizeBufferWriter(data), batch)
+    return data
+
+
+def _write_batch(sink: Any, batch: pa.RecordBatch) -> None:
+    with sink, pa.ipc.new_file(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+
+
+def _places(data: pa.Buffer, text: bytes, found: Sequence[Section]) -> list[int]:
+    """Where the text stands before the first section, and where it stands behind the last one."""
+    contents = view(data)
+    begin, end = found[0].begin, found[-1].end
+    return [bytes(contents[:begin]).index(text), end + bytes(contents[end:]).index(text)]
 
 
 def describe_vectors_file(data: pa.Buffer) -> VectorsFile:
@@ -133,9 +158,13 @@ def batch_sections(batch: pa.RecordBatch, address: int) -> list[Section]:
 
 
 def sections_text(found: Sequence[Section], crcs: Sequence[int]) -> bytes:
-    """Lengths and checksums, as the file's metadata has them."""
+    """Lengths and checksums, as the file's metadata has them: JSON of a length that is known before."""
     lengths = [section.end - section.begin for section in found]
-    return json.dumps([[length, crc] for length, crc in zip(lengths, crcs, strict=True)]).encode()
+    length_digits, crc_digits = _SECTION_DIGITS
+    pairs = (
+        f"[{length:{length_digits}d},{crc:{crc_digits}d}]" for length, crc in zip(lengths, crcs, strict=True)
+    )
+    return f"[{','.join(pairs)}]".encode()
 
 
 def _buffers(column: Any) -> Iterator[list[pa.Buffer | None]]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from bamquery.errors import CatalogError, ConstraintError
 from bamquery.storage.format.fragment_entry import FragmentEntry
+from bamquery.storage.format.layout import DEFAULT_ENCODING, Encoding
 from bamquery.storage.format.storable_types import require_stored_schema
 from bamquery.storage.fragments.schema_evolution import ColumnRule, Evolution, SchemaVersion
 from bamquery.text.identifiers import fold_case, suggestion
@@ -22,6 +23,7 @@ class Shape:
     schema: pa.Schema
     evolution: Evolution
     fragments: tuple[FragmentEntry, ...]
+    encoding: Encoding = DEFAULT_ENCODING
 
 
 def with_column(shape: Shape, name: str, type_: pa.DataType, rule: ColumnRule) -> Shape:
@@ -106,4 +108,5 @@ def _change_columns(
             replace(e, schema_version=len(eras)) if e.schema_version is None else e for e in fragments
         )
         eras.append(SchemaVersion(shape.schema, tuple(kept)))
-    return Shape(shape.table, schema, Evolution(tuple(rules), tuple(eras)), fragments)
+    evolution = Evolution(tuple(rules), tuple(eras))
+    return replace(shape, schema=schema, evolution=evolution, fragments=fragments)

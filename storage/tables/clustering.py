@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from bamquery.errors import MemoryLimitError
 from bamquery.storage.fragments.fragment import Fragment
-from bamquery.storage.fragments.rows import FragmentRows, column_bytes
+from bamquery.storage.fragments.plain_size import column_bytes
+from bamquery.storage.fragments.rows import FragmentRows
 from bamquery.storage.tables.manifest import MAX_FRAGMENT_ROWS
 
 _FEWEST_ROWS: Final = 1 << 16

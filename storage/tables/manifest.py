@@ -22,6 +22,7 @@ from bamquery._native import crc32c
 from bamquery.errors import CatalogError, CorruptionError, StorageError
 from bamquery.storage.files.locks import MAX_VERSION, TOKEN_BITS
 from bamquery.storage.format.fragment_entry import FragmentEntry
+from bamquery.storage.format.layout import DEFAULT_ENCODING, ENCODINGS, Encoding
 from bamquery.storage.format.storable_types import require_stored_schema
 from bamquery.storage.fragments.schema_evolution import NO_EVOLUTION, Evolution
 from bamquery.storage.tables import name as table_name
@@ -30,8 +31,10 @@ from bamquery.storage.tables.stored_view import StoredView
 Operation: TypeAlias = Literal["create", "replace", "append", "optimize", "alter", "rename", "view", "drop"]
 
 FORMAT: Final = "bamquery table version"
-FORMAT_VERSION: Final = 3
-"""Of all files of a table. Changed with every change to any of them: there are no readers of earlier ones."""
+FORMAT_VERSION: Final = 4
+"""Of all files of a table. Changed with every change to any of them."""
+KNOWN_VERSIONS: Final = (3, FORMAT_VERSION)
+"""What is read; in the earlier one nothing is encoded yet."""
 MAX_FRAGMENT_ROWS: Final = 64 << 20
 
 RECORDS: Final = "committed"
@@ -43,7 +46,7 @@ _CHECKSUM: Final = re.compile(rb',\n "crc32c": "([0-9a-f]{8})"\n}\n\Z')
 _MEMBERS: Final = frozenset(
     {"format", "format_version", "version", "table", "operation", "created_at", "schema", "rows", "fragments"}
 )
-_SOME_MEMBERS: Final = frozenset({"columns", "eras", "view", "origin", "heir"})
+_SOME_MEMBERS: Final = frozenset({"columns", "eras", "view", "origin", "heir", "encoding"})
 """Members that are there only where there is something to say."""
 
 
@@ -88,6 +91,8 @@ class Manifest:
     """Which version of another table must say that it has become this one, for this one to count."""
     heir: Place | None = None
     """Of a table that ended by a new name: the version that follows on it."""
+    encoding: Encoding = DEFAULT_ENCODING
+    """How what is written next is to be stored."""
 
     @property
     def is_table(self) -> bool:
@@ -118,6 +123,8 @@ class Manifest:
         for name, place in (("origin", self.origin), ("heir", self.heir)):
             if place is not None:
                 some[name] = asdict(place)
+        if self.encoding != DEFAULT_ENCODING:
+            some["encoding"] = self.encoding
         members = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
@@ -221,11 +228,12 @@ def _parse(members: Any, path: Path) -> Manifest:
     if not isinstance(members, dict) or members.get("format") != FORMAT:
         raise ValueError(f"it is not a {FORMAT}")
     format_version = _integer(members, "format_version", 1, 1 << 31)
-    if format_version != FORMAT_VERSION:
+    if format_version not in KNOWN_VERSIONS:
         later = format_version > FORMAT_VERSION
         age, remedy = ("a later", "upgrade") if later else ("an earlier", "load it anew")
+        known = " and ".join(map(str, KNOWN_VERSIONS))
         raise StorageError(
-            f"of {age} BamQuery (format {format_version}, this one knows {FORMAT_VERSION}): {remedy}", path
+            f"of {age} BamQuery (format {format_version}, this one knows {known}): {remedy}", path
         )
     if set(members) - _SOME_MEMBERS != _MEMBERS:
         raise ValueError(f"its members are {sorted(members)}, not {sorted(_MEMBERS)}")
@@ -245,6 +253,9 @@ def _parse(members: Any, path: Path) -> Manifest:
         raise ValueError(f"operation {operation!r} does not go with its members")
     if (operation == "view" and view is None) or (view is not None and operation not in ("view", "rename")):
         raise ValueError(f"operation {operation!r} does not go with its members")
+    encoding = members.get("encoding", DEFAULT_ENCODING)
+    if encoding not in ENCODINGS:
+        raise ValueError(f"there is no encoding {encoding!r}")
     schema = None if operation == "drop" or view is not None else _schema(members["schema"])
     manifest = Manifest(
         version=version,
@@ -257,6 +268,7 @@ def _parse(members: Any, path: Path) -> Manifest:
         view=view,
         origin=origin,
         heir=heir,
+        encoding=encoding,
     )
     if schema is None and (manifest.fragments or members["schema"] is not None):
         raise ValueError("a dropped table or a view has neither schema nor fragments")

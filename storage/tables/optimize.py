@@ -128,9 +128,11 @@ def _plan(
 def _merge_fragments(
     group: Sequence[tuple[FragmentEntry, Fragment]], snapshot: Snapshot, cancelled: Callable[[], bool]
 ) -> FragmentEntry | RowSource:
-    """One fragment in place of these neighbours; one alone stays unless its columns are not the table's."""
-    if len(group) == 1 and group[0][0].schema_version is None:
-        return group[0][0]
+    """One fragment in place of these neighbours; one alone stays if it is what would be written today."""
+    if len(group) == 1:
+        (entry, fragment) = group[0]
+        if entry.schema_version is None and fragment.layout.encoding == snapshot.encoding:
+            return entry
     return ConcatenatedRows(
         [table_rows(fragment, snapshot.schema, snapshot.evolution, cancelled) for _, fragment in group]
     )

@@ -41,6 +41,7 @@ def rename_table(filesystem: FileSystem, source: TableFolder, target: TableFolde
             raise CorruptionError("missing: it was removed while the table was being renamed", target.lock)
         arriving = Transaction(filesystem, target, base)
         try:
+            arriving.encoding = manifest.encoding
             arriving.adopt(source, manifest.fragments)
             version = arriving.publish(
                 name,

@@ -82,6 +82,7 @@ class Snapshot(Closeable):
         self.rows = pin.manifest.rows
         self.entries = pin.manifest.fragments
         self.evolution = pin.manifest.evolution
+        self.encoding = pin.manifest.encoding
         self._folder = folder
         self._pin = pin
         self._cache = cache

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import pyarrow as pa
 
 from bamquery.errors import CatalogError
 from bamquery.storage.files.filesystem import FileSystem
+from bamquery.storage.format.layout import Encoding
 from bamquery.storage.fragments.schema_evolution import ColumnRule
 from bamquery.storage.tables.alteration import Shape, with_column, with_name, without_column
 from bamquery.storage.tables.folder import Pin, TableFolder, pin_latest, pin_version
@@ -163,14 +164,25 @@ class Table:
         """
         self._alter(lambda shape: with_name(shape, name, new))
 
+    def set_encoding(self, encoding: Encoding) -> None:
+        """Store what is written from now on so; OPTIMIZE rewrites what is there.
+
+        Raises:
+            CatalogError: the table was dropped.
+            ConflictError: another writer committed at the same time.
+        """
+        self._alter(lambda shape: replace(shape, encoding=encoding))
+
     def _alter(self, change: Callable[[Shape], Shape]) -> None:
         transaction = self._begin()
         try:
             manifest = transaction.base.manifest
             assert manifest is not None
             assert manifest.schema is not None
-            shape = change(Shape(self.name, manifest.schema, manifest.evolution, manifest.fragments))
-            if shape.schema != manifest.schema:
+            now = manifest.evolution, manifest.fragments, manifest.encoding
+            shape = change(Shape(self.name, manifest.schema, *now))
+            if shape.schema != manifest.schema or shape.encoding != manifest.encoding:
+                transaction.encoding = shape.encoding
                 transaction.publish(
                     self.name, "alter", shape.schema, shape.fragments, evolution=shape.evolution
                 )

@@ -20,6 +20,7 @@ from bamquery.errors import ConflictError, CorruptionError, StorageError
 from bamquery.storage.files.filesystem import FileSystem
 from bamquery.storage.files.locks import TOKEN_BITS, WRITERS, LockFile
 from bamquery.storage.format.fragment_entry import FragmentEntry
+from bamquery.storage.format.layout import DEFAULT_ENCODING, Encoding
 from bamquery.storage.fragments.schema_evolution import NO_EVOLUTION, Evolution
 from bamquery.storage.fragments.writer import RowSource, write_fragment
 from bamquery.storage.tables.folder import Pin, TableFolder
@@ -48,6 +49,9 @@ class Transaction:
             raise
         self.base = base
         self.folder = folder
+        now = base.manifest
+        self.encoding: Encoding = DEFAULT_ENCODING if now is None or not now.is_table else now.encoding
+        """How rows are stored from now on; the table's, unless it is set to another."""
         self.published = False
         """True once the new version can be seen; its files must stay from then on."""
         self._filesystem = filesystem
@@ -69,7 +73,9 @@ class Transaction:
         files = [folder / f"{name}.arrow", folder / f"{name}.vectors.arrow"]
         self._files += files
         try:
-            return write_fragment(self._filesystem, folder, name, schema, source, cancelled=cancelled)
+            return write_fragment(
+                self._filesystem, folder, name, schema, source, encoding=self.encoding, cancelled=cancelled
+            )
         except Exception:
             self._discard(files)
             raise
@@ -120,7 +126,10 @@ class Transaction:
             evolution = base.evolution if follows and base is not None else NO_EVOLUTION
         evolution, entries = evolution.drop_unused_versions(fragments)
         now = datetime.now(UTC)
-        manifest = Manifest(version, table, operation, now, schema, entries, evolution, view, origin, heir)
+        encoding = DEFAULT_ENCODING if schema is None else self.encoding
+        manifest = Manifest(
+            version, table, operation, now, schema, entries, evolution, view, origin, heir, encoding
+        )
         if self._fragments:
             self._filesystem.sync_directory(self.folder.fragments)
         draft = self.folder.manifests / f"{self._token:0{TOKEN_BITS // 4}x}.{version}.tmp"

@@ -9,7 +9,7 @@ from tests.native.programs import CORE, REPOSITORY, WARNINGS, compiler
 
 HEADERS = sorted(
     str(path.relative_to(REPOSITORY))
-    for folder in (CORE, Path("engine", "kernels"))
+    for folder in (CORE, Path("storage", "core"), Path("engine", "kernels"))
     for path in (REPOSITORY / folder).rglob("*.hpp")
 )
 

@@ -22,6 +22,7 @@ def check_source(parser: StrictParser, statement: exp.Expr | None) -> None:
     if isinstance(statement, exp.Create) and statement.args.get("kind") == "VIEW":
         _keep_text(parser, statement)
     if isinstance(statement, exp.Create) and statement.args.get("kind") == "TABLE":
+        _move_options(statement)
         query = statement.args.get("expression")
         if query is not None and "AS" not in words:
             parser.raise_error("Expecting AS", parser._first_token(query))
@@ -36,6 +37,21 @@ def check_source(parser: StrictParser, statement: exp.Expr | None) -> None:
             parser.raise_error("Expecting INTO", parser._first_token(statement.this))
         if statement.args.get("expression") is None and not statement.args.get("default"):
             parser.raise_error("Expecting VALUES or a query")
+
+
+def _move_options(create: exp.Create) -> None:
+    """WITH (name = value, ...) in words of its own; other properties stay, and are refused."""
+    properties = create.args.get("properties")
+    found = [] if properties is None else properties.expressions
+    if not found or any(type(one) is not exp.Property for one in found):
+        return
+    options = []
+    for one in found:
+        name = exp.to_identifier(one.this.name)
+        name.meta.update(one.this.meta)
+        options.append(syntax.TableOption(this=name, expression=one.args["value"]))
+    create.set("properties", None)
+    create.set("options", options)
 
 
 def _move_with(parser: StrictParser, insert: exp.Insert) -> None:
@@ -110,8 +126,10 @@ def _action(parser: StrictParser) -> exp.Expr:
         return _drop(parser, token)
     if parser._match_text_seq("RENAME"):
         return _rename(parser)
+    if parser._match_text_seq("SET", "("):
+        return _set_options(parser)
     if not parser._match_texts(("ALTER", "SET", "RESET", "OWNER")):
-        parser.raise_error("Expecting ADD, DROP or RENAME")
+        parser.raise_error("Expecting ADD, DROP, RENAME or SET")
     return foreign(parser, f"ALTER TABLE {token.text.upper()}", token)
 
 
@@ -136,6 +154,22 @@ def _drop(parser: StrictParser, token: Token | None) -> exp.Expr:
     if not cascade:
         parser._match_text_seq("RESTRICT")
     return syntax.DropColumn(this=name, exists=exists, cascade=cascade)
+
+
+def _set_options(parser: StrictParser) -> exp.Expr:
+    options = []
+    while True:
+        name = parser._parse_name()
+        if not parser._match(TokenType.EQ):
+            parser.raise_error("Expecting =")
+        value = parser._parse_primary()
+        if value is None:
+            parser.raise_error("Expecting a value")
+        options.append(syntax.TableOption(this=name, expression=value))
+        if not parser._match(TokenType.COMMA):
+            break
+    parser._match_r_paren()
+    return syntax.SetOptions(expressions=options)
 
 
 def _rename(parser: StrictParser) -> exp.Expr:

@@ -129,7 +129,7 @@ READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
         exp.Struct: ("expressions",),
         exp.PropertyEQ: _BINARY,
         # Statements.
-        exp.Create: ("this", "kind", "replace", "exists", "expression"),
+        exp.Create: ("this", "kind", "replace", "exists", "expression", "options"),
         exp.Insert: (*_BINARY, "by_name", "default"),
         exp.ColumnDef: ("this", "kind", "constraints"),
         exp.ColumnConstraint: ("kind",),
@@ -155,6 +155,8 @@ READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
         syntax.DropColumn: ("this", "exists"),
         syntax.RenameColumn: _BINARY,
         syntax.RenameTable: ("this",),
+        syntax.SetOptions: ("expressions",),
+        syntax.TableOption: _BINARY,
         syntax.CopyTo: ("this", "columns", "path", "options"),
         syntax.CopyFrom: ("this", "columns", "path", "options"),
         syntax.Option: _BINARY,

@@ -55,7 +55,7 @@ class SetVariable(exp.Expression):
 
 
 class AlterTable(exp.Expression):
-    """ALTER `kind` [IF EXISTS] `this` `action`: one of the four below."""
+    """ALTER `kind` [IF EXISTS] `this` `action`: one of the five below."""
 
     arg_types: ClassVar[dict[str, Any]] = {"this": True, "kind": True, "exists": False, "action": True}
 
@@ -82,6 +82,18 @@ class RenameTable(exp.Expression):
     """RENAME TO `this`: an identifier."""
 
     arg_types: ClassVar[dict[str, Any]] = {"this": True}
+
+
+class SetOptions(exp.Expression):
+    """SET (`expressions`): some of `TableOption`."""
+
+    arg_types: ClassVar[dict[str, Any]] = {"expressions": True}
+
+
+class TableOption(exp.Expression):
+    """`this` = `expression`: an identifier and a value."""
+
+    arg_types: ClassVar[dict[str, Any]] = {"this": True, "expression": True}
 
 
 class CopyTo(exp.Expression):

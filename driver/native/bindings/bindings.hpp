@@ -29,4 +29,7 @@ void bind_gpu_bench(pybind11::module_& module);
 /// Columns: CRC-32C and statistics per vector, gathers.
 void bind_storage(pybind11::module_& module);
 
+/// Packed columns: packing, decoding, single rows, comparisons.
+void bind_packed(pybind11::module_& module);
+
 }  // namespace bamquery

@@ -7,7 +7,8 @@ from typing import Any
 
 from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory
 from bamquery.engine.cuda.scan.chunk.row_selection import PassedRows
-from bamquery.engine.cuda.scan.reads.column_reads import ColumnLoads, StagedColumn
+from bamquery.engine.cuda.scan.reads.column_reads import ColumnLoads
+from bamquery.engine.cuda.scan.reads.staged_column import StagedColumn
 from bamquery.engine.operators.scan.chunks import Chunk
 from bamquery.engine.operators.scan.filter_order import FilterStep
 

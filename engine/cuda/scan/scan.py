@@ -26,6 +26,7 @@ from bamquery.engine.operators.scan.device_scan import ScanWork
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.format.storable_types import is_string_like, value_bits
 from bamquery.storage.fragments.fragment import Fragment
+from bamquery.storage.fragments.plain_size import column_bytes
 
 _CHUNK_BYTES: Final = 256 << 20
 """Of the widest column: large enough that launches cost nothing beside it."""
@@ -66,23 +67,32 @@ def scan_on_gpu(
 
 
 def _full_chunk(session: CudaSession, work: ScanWork[CudaFrame], most: int) -> int:
-    """Vectors of a chunk in the middle of a scan, whose widest column weighs `most` bytes."""
+    """Vectors of a chunk in the middle of a scan, whose widest column weighs `most` bytes.
+
+    Where rows are filtered, that is as it is stored: few rows of packed vectors become values.
+    """
     widest = max((_row_bytes(work.fragments, name) for name in work.columns), default=1)
-    limit = min(most, (session.limit or most * _LIMIT_SHARE) // _LIMIT_SHARE)
-    return max(1, min(_CHUNK_VECTORS, int(limit / (widest * VECTOR_ROWS))))
+    stored = widest
+    if work.plan.steps:
+        stored = max((_row_bytes(work.fragments, name, stored=True) for name in work.columns), default=1)
+    limit = (session.limit or most * _LIMIT_SHARE) // _LIMIT_SHARE
+    vectors = min(most / (stored * VECTOR_ROWS), limit / (widest * VECTOR_ROWS))
+    return max(1, min(_CHUNK_VECTORS, int(vectors)))
 
 
-def _row_bytes(fragments: Sequence[Fragment], column: str) -> float:
+def _row_bytes(fragments: Sequence[Fragment], column: str, *, stored: bool = False) -> float:
+    """Of a row of a column in the fragment where it is widest; `stored`: packed as it may be there."""
     position = fragments[0].column_index(column)
     kind = fragments[0].schema.field(position).type
-    if not is_string_like(kind):
-        return value_bits(kind) / 8
-    layouts = [fragment.layout.columns[position] for fragment in fragments]
-    weights = [
-        sum(extent.length for extent in (layout.offsets, layout.values) if extent is not None)
-        / max(fragment.rows, 1)
-        for layout, fragment in zip(layouts, fragments, strict=True)
-    ]
+    weights = [1 / 64]
+    for fragment in fragments:
+        layout = fragment.layout.columns[position]
+        if stored and layout.encoding is not None:
+            weights.append(layout.values.length / max(fragment.rows, 1))
+        elif is_string_like(kind):
+            weights.append(column_bytes(fragment, position) / max(fragment.rows, 1))
+        else:
+            weights.append(value_bits(kind) / 8)
     return max(weights)
 
 
@@ -111,7 +121,7 @@ class _Stages:
         whole = ChunkSizes(_full_chunk(self._session, work, _CHUNK_BYTES), first)
         thin = ChunkSizes(_full_chunk(self._session, work, _THIN_CHUNK_BYTES), _THIN_SHARE * first)
         ranges = work.ranges if work.context.settings.zone_maps else ()
-        for fragments in runs(work.fragments):
+        for fragments in runs(work.fragments, work.columns):
             resident = state.resources.runs.get(self._session, fragments)
             listed = listed_vectors(state, resident, ranges)
             self._lists.add(listed)

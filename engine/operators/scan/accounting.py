@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from bamquery.engine.operators.scan.chunks import Piece
 from bamquery.storage.format.storable_types import is_string_like, value_bits
 from bamquery.storage.fragments.fragment import Fragment
+from bamquery.storage.fragments.plain_size import string_bytes
 
 
 def plain_bytes(fragment: Fragment, column: str, rows: int, string_bytes: int = 0) -> int:
@@ -20,7 +21,7 @@ def plain_bytes(fragment: Fragment, column: str, rows: int, string_bytes: int = 
     """
     position = fragment.column_index(column)
     kind = fragment.schema.field(position).type
-    nulls = 0 if fragment.layout.columns[position].validity is None else _bytes(rows)
+    nulls = _bytes(rows) if fragment.layout.columns[position].has_nulls else 0
     return nulls + _bytes(rows * value_bits(kind)) + (string_bytes if is_string_like(kind) else 0)
 
 
@@ -29,7 +30,7 @@ def bytes_of_pieces(pieces: Sequence[Piece], column: str, counts: NDArray[np.int
     fragments = [piece.fragment for piece in pieces]
     position = fragments[0].column_index(column)
     bits = value_bits(fragments[0].schema.field(position).type)
-    nullable = np.array([f.layout.columns[position].validity is not None for f in fragments])
+    nullable = np.array([f.layout.columns[position].has_nulls for f in fragments])
     return int((-(-counts * bits // 8)).sum() + (-(-counts[nullable] // 8)).sum())
 
 
@@ -40,13 +41,8 @@ def whole_piece_bytes(piece: Piece, column: str) -> int:
     fragment's, so that the pieces of a whole fragment add up exactly.
     """
     fragment = piece.fragment
-    layout = fragment.layout.columns[fragment.column_index(column)]
-    strings = 0
-    if layout.offsets is not None:
-        strings = (
-            piece.end * layout.values.length // fragment.rows
-            - piece.begin * layout.values.length // fragment.rows
-        )
+    whole = string_bytes(fragment, fragment.column_index(column))
+    strings = piece.end * whole // fragment.rows - piece.begin * whole // fragment.rows
     return plain_bytes(fragment, column, piece.end - piece.begin, strings)
 
 

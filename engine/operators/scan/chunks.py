@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bamquery.storage.format.layout import VECTOR_ROWS, vector_count
 from bamquery.storage.fragments.fragment import Fragment
+from bamquery.storage.fragments.plain_size import column_bytes
 from bamquery.storage.statistics.predicate import RangePredicate
 
 CHUNK_VECTORS: Final = 1024
@@ -183,12 +184,7 @@ def cut_chunks(
 
 def _vectors_in_limits(fragment: Fragment, columns: Sequence[str], limits: ChunkLimits) -> int:
     """Vectors of which the columns, or the widest of them, weigh about as much as the limits allow."""
-    schema = fragment.schema
-    layouts = [fragment.layout.columns[schema.get_field_index(name)] for name in columns]
-    weights = [
-        sum(extent.length for extent in (c.validity, c.offsets, c.values) if extent is not None)
-        for c in layouts
-    ]
-    stored = max(weights, default=0) if limits.widest else sum(weights)
-    row = max(stored // max(fragment.rows, 1), 1)
+    weights = [column_bytes(fragment, fragment.column_index(name)) for name in columns]
+    whole = max(weights, default=0) if limits.widest else sum(weights)
+    row = max(whole // max(fragment.rows, 1), 1)
     return max(limits.stored_bytes // (row * VECTOR_ROWS), 1)

@@ -14,8 +14,10 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from bamquery.storage.files.filesystem import POSIX
+from bamquery.storage.fragments.choose_packing import FORCED
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.writer import BatchRows, write_fragment
 
@@ -41,6 +43,7 @@ DICTIONARY_TYPES = [
     pa.dictionary(pa.int32(), pa.large_binary()),
 ]
 ALL_TYPES = PLAIN_TYPES + DICTIONARY_TYPES
+ENCODINGS = ["plain", "auto", "packed"]
 SIZES = [0, 1, 7, 1023, 1024, 1025, 2048, 4096, 5000]
 STRINGS = [
     *("", "a", "b", "ab", "zebra", "Ωμέγα", "naïve", "日本語のとても長い文字列です", "\U0001f695" * 6),
@@ -139,11 +142,15 @@ def samples(draw: st.DrawFn, types: Sequence[Any] = tuple(ALL_TYPES), most_colum
 
 
 @contextmanager
-def written(batches: Sequence[pa.RecordBatch], schema: pa.Schema | None = None) -> Iterator[Fragment]:
-    """A fragment of those batches, in a folder of its own."""
-    with tempfile.TemporaryDirectory() as folder:
+def written(
+    batches: Sequence[pa.RecordBatch], schema: pa.Schema | None = None, encoding: str = "plain"
+) -> Iterator[Fragment]:
+    """A fragment of those batches, in a folder of its own; "packed": whatever can be is."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         schema = schema or batches[0].schema
-        entry = write_fragment(POSIX, Path(folder), "f", schema, BatchRows(batches))
+        patch.setitem(FORCED, "pack", encoding == "packed")
+        asked = "plain" if encoding == "plain" else "auto"
+        entry = write_fragment(POSIX, Path(folder), "f", schema, BatchRows(batches), encoding=asked)
         yield Fragment.open(Path(folder), entry, schema)
 
 

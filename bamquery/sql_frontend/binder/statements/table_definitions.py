@@ -17,6 +17,7 @@ from bamquery.plan.bound_statements import (
     DropColumn,
     RenameColumn,
     RenameTable,
+    SetEncoding,
 )
 from bamquery.plan.expressions import Literal
 from bamquery.plan.nodes import Source
@@ -24,6 +25,7 @@ from bamquery.sql_frontend.binder.catalog import Catalog
 from bamquery.sql_frontend.binder.queries.query_binder import bind_query
 from bamquery.sql_frontend.binder.sources.from_clause import bind_table, catalog_of
 from bamquery.sql_frontend.binder.statements.column_defaults import bind_default, parse_default
+from bamquery.sql_frontend.binder.statements.table_options import bind_encoding
 from bamquery.sql_frontend.fault_collection import apply_to_each, errors_at
 from bamquery.sql_frontend.parameters import is_variable, mark
 from bamquery.sql_frontend.sql_types import from_syntax, unknown_type
@@ -41,7 +43,11 @@ def bind_create_table(tree: exp.Create, sql: str, catalog: Catalog) -> CreateTab
     columns = tuple(apply_to_each(lambda node: _definition(node, sql, catalog), schema.expressions, sql))
     _check_names([node.this for node in schema.expressions], sql)
     return CreateTable(
-        schema.this.name, columns, bool(tree.args.get("replace")), bool(tree.args.get("exists"))
+        schema.this.name,
+        columns,
+        bool(tree.args.get("replace")),
+        bool(tree.args.get("exists")),
+        bind_encoding(tree.args.get("options") or (), sql),
     )
 
 
@@ -112,7 +118,7 @@ def bind_create_view(tree: exp.Create, sql: str, catalog: Catalog) -> CreateView
 
 def bind_alter(
     tree: syntax.AlterTable, sql: str, catalog: Catalog
-) -> AddColumn | DropColumn | RenameColumn | RenameTable:
+) -> AddColumn | DropColumn | RenameColumn | RenameTable | SetEncoding:
     """ALTER TABLE, one change.
 
     Raises:
@@ -143,6 +149,10 @@ def bind_alter(
                 ):
                     raise ValueError(f'table "{source.name}" has a column "{new.name}" already')
             return RenameColumn(source.name if source else None, name.name, new.name)
+        case syntax.SetOptions(expressions=options):
+            encoding = bind_encoding(options, sql)
+            assert encoding is not None
+            return SetEncoding(source.name if source else None, encoding)
         case other:
             raise AssertionError(f"no ALTER is {type(other).__name__}")
 

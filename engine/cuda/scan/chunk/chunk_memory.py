@@ -10,6 +10,8 @@ import rmm
 from numpy.typing import NDArray
 
 from bamquery.engine.cuda.scan.chunk.chunk_sizes import ListedChunk
+from bamquery.engine.cuda.scan.columns.scan_column import Form, ScanColumn, scan_column
+from bamquery.engine.cuda.scan.kernel_tables.packed_requests import PayloadRanges
 from bamquery.engine.cuda.scan.kernel_tables.requests import PLACE, VECTOR, ChunkRows, places
 from bamquery.engine.cuda.scan.resources.counter_board import CounterBoard, Slot, Uploads
 from bamquery.engine.cuda.scan.resources.host_blocks import HostBlock
@@ -118,6 +120,30 @@ class ChunkMemory:
         The chunk has `parts`, and so has the column.
         """
         return self.listed.resident.part_checksums(column), self.listed.numbers_address + 4 * self.first
+
+    def stored_column(self, column: ScanColumn) -> ScanColumn:
+        """The column as this chunk's fragments have it: packed strings have a dictionary."""
+        if column.form is not Form.STRINGS or not self.is_packed(column.name):
+            return column
+        return scan_column(column.name, column.kind, has_dictionary=True)
+
+    def is_packed(self, column: str) -> bool:
+        """Whether the column's vectors are packed, in all pieces or in none."""
+        return self.listed.resident.is_packed(column)
+
+    def parameters(self, column: str) -> int:
+        """Of each vector of a packed column, PackedVectors on the GPU."""
+        return self.listed.parameters(column) + 16 * self.first
+
+    def payloads(self, column: str) -> list[PayloadRanges]:
+        """Where the vectors of a packed column are in each piece's buffer."""
+        payloads = self.listed.resident.payloads(column)
+        return [payloads[number] for number in self.fragments]
+
+    def payload_bytes(self, column: str) -> int:
+        """Of all of the chunk's vectors."""
+        pieces = self.rows.pieces
+        return sum(p.total(piece.vectors) for p, piece in zip(self.payloads(column), pieces, strict=True))
 
     def extents(self, column: str, buffer: str) -> list[Extent | None]:
         """The `values` or the `validity` of a column in each piece."""

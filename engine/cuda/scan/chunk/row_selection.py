@@ -74,6 +74,24 @@ def filter_loaded(  # noqa: PLR0917 - the kernel's own arguments
     )
 
 
+def filter_packed(
+    chunk: ChunkMemory, predicate: FusedPredicate, packed: bytes, stream: Any = None
+) -> PassedRows:
+    """Compare the codes of whole packed vectors (a ScanPacked), which are there for `stream`."""
+    count = chunk.rows.count
+    mask = chunk.allocate(count * VECTOR_ROWS // 8, "comparing a column", stream)
+    counts = chunk.allocate(4 * count, "comparing a column", stream)
+    launcher = chunk.state.launcher
+    define = f"BAMQUERY_SCAN_TYPE={predicate.selected_c_type}"
+    launcher.start(
+        launcher.kernel("scan_packed_filter", "scan_packed_filter", define),
+        *(packed, count, predicate.pack(), mask.ptr, counts.ptr),
+        grid=launcher.grid(count, WARPS),
+        stream=chunk.state.stream if stream is None else stream,
+    )
+    return _count(chunk, mask, counts, count, pieces=True, stream=stream)
+
+
 def filter_column(chunk: ChunkMemory, predicate: FusedPredicate, column: DeviceColumn) -> PassedRows:
     """Compare a column of selected rows."""
     vectors = -(-column.rows // VECTOR_ROWS)
@@ -170,6 +188,18 @@ def _filter(  # noqa: PLR0917 - the kernel's own arguments
         grid=launcher.grid(vectors, WARPS),
         stream=chunk.state.stream if stream is None else stream,
     )
+    return _count(chunk, mask, counts, vectors, pieces=pieces, stream=stream)
+
+
+def _count(
+    chunk: ChunkMemory,
+    mask: rmm.DeviceBuffer,
+    counts: rmm.DeviceBuffer,
+    vectors: int,
+    *,
+    pieces: bool,
+    stream: Any,
+) -> PassedRows:
     total = chunk.board.take(4)
     sums = chunk.prefix_sums(counts.ptr, vectors, total, stream)
     of_pieces = None

@@ -73,6 +73,10 @@ class VectorList:
         """Of each vector, words on the GPU."""
         return self._pick_listed(column, buffer, 32, lambda: self.resident.checksums(column, buffer))
 
+    def parameters(self, column: str) -> int:
+        """A PackedVector for each vector of a packed column, on the GPU."""
+        return self._pick_listed(column, "parameters", 128, lambda: self.resident.parameters(column))
+
     def states(self, column: str, first: int, count: int) -> tuple[NDArray[np.uint8], int] | None:
         """Null states of some, here and on the GPU; None where no row of them is null."""
         states = self.resident.states(column)

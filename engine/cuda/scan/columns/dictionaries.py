@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pylibcudf as plc
+from numpy.typing import NDArray
 
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.scan.columns import libcudf_rows
@@ -49,6 +51,12 @@ class Dictionaries:
             if dictionary_size(fragment, column.name):
                 found.append(known[name])
         return libcudf_rows.concatenate(self._session, found) if found else None
+
+    def lengths(self, column: ScanColumn, fragments: list[Fragment]) -> NDArray[np.uint32]:
+        """Bytes of each of the fragments' dictionary values, end to end; `joined` has read them."""
+        values = [self._read_values(fragment, column.name) for fragment in fragments]
+        sizes = [np.diff(np.frombuffer(v.buffers()[1], np.int64)[: len(v) + 1]) for v in values if len(v)]
+        return np.concatenate(sizes).astype(np.uint32) if sizes else np.zeros(0, np.uint32)
 
     def _read_values(self, fragment: Fragment, column: str) -> Any:
         """The values, which the fragment keeps."""

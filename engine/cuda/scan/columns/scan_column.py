@@ -34,12 +34,22 @@ class ScanColumn:
     def stored_kind(self) -> pa.DataType:
         """The type of what a row has: of a dictionary's codes."""
         kind: Any = self.kind
-        stored: pa.DataType = kind.index_type if self.form is Form.DICTIONARY else kind
-        return stored
+        if self.form is not Form.DICTIONARY:
+            stored: pa.DataType = kind
+            return stored
+        index: pa.DataType = kind.index_type if pa.types.is_dictionary(kind) else pa.int32()
+        return index
+
+    @property
+    def value_kind(self) -> pa.DataType:
+        """The type of what is given out."""
+        kind: Any = self.kind
+        value: pa.DataType = kind.value_type if pa.types.is_dictionary(kind) else kind
+        return value
 
 
-def scan_column(name: str, kind: pa.DataType) -> ScanColumn:
-    """The column of a table."""
-    if pa.types.is_dictionary(kind):
+def scan_column(name: str, kind: pa.DataType, *, has_dictionary: bool = False) -> ScanColumn:
+    """The column of a table; strings, too, may be stored with a dictionary."""
+    if has_dictionary or pa.types.is_dictionary(kind):
         return ScanColumn(name, kind, Form.DICTIONARY)
     return ScanColumn(name, kind, Form.STRINGS if is_string_like(kind) else Form.FIXED)

@@ -162,7 +162,9 @@ def null_states(
     `vectors` are numbers in the fragment of each of `buffers`.
     """
     states = [
-        np.zeros(len(chosen), np.uint8) if column.validity is None else column.null_states(chosen)
+        np.zeros(len(chosen), np.uint8)
+        if column.validity is None and column.packing is None
+        else column.null_states(chosen)
         for chosen, column in zip(vectors, buffers, strict=True)
     ]
     joined = np.concatenate(states) if states else np.zeros(0, np.uint8)

@@ -36,6 +36,7 @@ class ColumnRead:
         vectors: that were read; None: those of `described`.
         expected: for the first of `tallies`, the word with how many blocks they must come to.
         string_bytes: of the rows that the column had to look at.
+        coded_bytes: the two words with these, of strings that are stored with a dictionary.
         in_parts: not whole vectors were read, but as many of their parts as kernels counted commands.
         touched: which of the chunk's vectors were read, once counters were copied back; None: all, or nobody
             asks.
@@ -51,6 +52,7 @@ class ColumnRead:
     vectors: int | None = None
     expected: list[Slot] = field(default_factory=list)
     string_bytes: int = 0
+    coded_bytes: Slot | None = None
     in_parts: bool = False
     touched: Callable[[], NDArray[np.bool_]] | None = None
 
@@ -142,6 +144,9 @@ def _add_read(figures: ColumnProfile, read: ColumnRead, rows: ChunkRows, board: 
         counts = found[:pieces].astype(np.int64)
         figures.rows_needed += int(counts.sum())
         figures.bytes_needed += bytes_of_pieces(rows.pieces, read.name, counts) + read.string_bytes
+        if read.coded_bytes is not None:
+            low, high = board.words(read.coded_bytes, 2).tolist()
+            figures.bytes_needed += low | high << 32
         figures.vectors_read += int(found[pieces]) if read.vectors is None else read.vectors
     else:
         figures.vectors_read += rows.count if read.vectors is None else read.vectors

@@ -11,6 +11,7 @@ from typing import Any, Final
 import rmm
 
 from bamquery.engine.cuda.scan.chunk.chunk_memory import WARPS, ChunkMemory, NullStates
+from bamquery.engine.cuda.scan.reads.fetch_vectors import PickedVectors
 from bamquery.engine.cuda.scan.reads.vector_check import VectorCheck, checksum_check
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.statistics.parts import PARTS
@@ -81,6 +82,20 @@ def check_parts(  # noqa: PLR0917 - as check_vectors
         stream=stream,
     )
     return checksum_check(column, bad, _PARTS["values"])
+
+
+def check_picked(  # noqa: PLR0917 - as check_vectors
+    chunk: ChunkMemory,
+    column: str,
+    buffer: str,
+    bits: int,
+    picked: PickedVectors,
+    nulls: NullStates | None = None,
+) -> VectorCheck:
+    """Start to compare the vectors that were picked, on the session's stream."""
+    slots, used = picked.slots.ptr, picked.used.ptr
+    where = (chunk, column, buffer, bits, picked.memory, chunk.state.stream)
+    return check_vectors(*where, nulls=nulls, slots=slots, used=used)
 
 
 @functools.cache

@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory, NullStates
-from bamquery.engine.cuda.scan.chunk.row_selection import PassedRows, Selection, filter_loaded
+from bamquery.engine.cuda.scan.chunk.row_selection import (
+    PassedRows,
+    Selection,
+    filter_loaded,
+    filter_packed,
+)
 from bamquery.engine.cuda.scan.columns.device_columns import DeviceColumn, DeviceStrings, row_bits
 from bamquery.engine.cuda.scan.columns.scan_column import Form, ScanColumn
 from bamquery.engine.cuda.scan.kernel_tables.predicates import FusedPredicate
 from bamquery.engine.cuda.scan.kernel_tables.string_requests import OFFSET_BYTES
-from bamquery.engine.cuda.scan.read_strategy import BufferShape, choose_strategy
+from bamquery.engine.cuda.scan.read_strategy import choose_strategy
 from bamquery.engine.cuda.scan.reads.accounting import ColumnRead, KernelTime
-from bamquery.engine.cuda.scan.reads.checksums import check_parts, check_vectors
-from bamquery.engine.cuda.scan.reads.dictionary_codes import decode, prepare
+from bamquery.engine.cuda.scan.reads.buffer_shapes import buffer_shapes
+from bamquery.engine.cuda.scan.reads.checksums import check_parts, check_picked, check_vectors
+from bamquery.engine.cuda.scan.reads.dictionary_codes import count_string_bytes, decode, prepare
 from bamquery.engine.cuda.scan.reads.fetch_blocks import FetchedColumn, Fetches
 from bamquery.engine.cuda.scan.reads.fetch_vectors import PickedVectors, fetch_vectors, picked_bytes
 from bamquery.engine.cuda.scan.reads.gather_rows import gather_column, gather_validity
-from bamquery.engine.cuda.scan.reads.load_vectors import QUEUE_PAIRS, LoadedVectors, load_vectors
+from bamquery.engine.cuda.scan.reads.load_vectors import QUEUE_PAIRS, load_vectors
+from bamquery.engine.cuda.scan.reads.packed_blocks import PackedBlocks
+from bamquery.engine.cuda.scan.reads.packed_payloads import (
+    Payloads,
+    check_payloads,
+    fetch_payloads,
+    load_payloads,
+)
+from bamquery.engine.cuda.scan.reads.packed_rows import gather_packed
+from bamquery.engine.cuda.scan.reads.staged_column import Check, StagedColumn
 from bamquery.engine.cuda.scan.reads.string_blocks import BlockStrings, fetch_listed
 from bamquery.engine.cuda.scan.reads.string_checks import check_strings
-from bamquery.engine.cuda.scan.reads.string_reads import StringOffsets, StringRead, row_bytes
+from bamquery.engine.cuda.scan.reads.string_reads import StringOffsets, StringRead
 from bamquery.engine.cuda.scan.reads.string_vectors import (
     LoadedOffsets,
     VectorStrings,
@@ -38,35 +52,6 @@ from bamquery.storage.readers.block_reader import ReadCounters
 
 ReadColumn: TypeAlias = "DeviceColumn | StringRead"
 """A column; of strings what `ColumnLoads.complete` makes one of."""
-
-
-class Check(Protocol):
-    """A check that was started."""
-
-    def settle(self, chunk: ChunkMemory) -> None:
-        """Raise CorruptionError if it failed, once the board was copied back."""
-        ...
-
-
-@dataclass
-class StagedColumn:
-    """A column whose vectors were loaded.
-
-    Attributes:
-        bits: of a value as it is stored.
-        values: all of the chunk's; of strings the offsets.
-        validity: bitmaps of those that have nulls and values; None: there is none.
-        nulls: states; None: no row is null.
-        offsets: of strings.
-        read: what they are accounted for in.
-    """
-
-    bits: int
-    values: LoadedVectors
-    validity: LoadedVectors | None
-    nulls: NullStates | None
-    read: ColumnRead
-    offsets: LoadedOffsets | None = None
 
 
 class ColumnLoads:
@@ -90,6 +75,9 @@ class ColumnLoads:
         """Start to compare a column that was staged with its checksums, where that is asked for."""
         chunk = self.chunk
         if not chunk.state.verifies:
+            return
+        if staged.payloads is not None:
+            self.checks.append(check_payloads(chunk, name, staged.payloads, stream))
             return
         used = None
         if wanted is not None:
@@ -123,8 +111,10 @@ class ColumnLoads:
         """
         chunk, name = self.chunk, column.name
         bits = self.bits(name)
-        offsets = None
-        if column.form is Form.STRINGS:
+        offsets = payloads = None
+        if chunk.is_packed(name):
+            values, payloads = load_payloads(chunk, name, stream, wanted)
+        elif column.form is Form.STRINGS:
             offsets = load_offsets(chunk, name, stream, wanted)
             assert offsets.loaded is not None
             values = offsets.loaded
@@ -132,7 +122,7 @@ class ColumnLoads:
             values = load_vectors(chunk, name, "values", bits, stream, wanted, in_parts=in_parts)
         nulls = chunk.nulls(name)
         loads = [values]
-        if nulls is not None and (nulls.states == 1).any():
+        if payloads is None and nulls is not None and (nulls.states == 1).any():
             mixed = nulls.states == 1
             loads.append(
                 load_vectors(chunk, name, "validity", 1, stream, mixed if wanted is None else mixed & wanted)
@@ -152,10 +142,14 @@ class ColumnLoads:
             touched=None if wanted is None else lambda: wanted,
         )
         self.reads.append(read)
-        return StagedColumn(bits, values, loads[1] if len(loads) > 1 else None, nulls, read, offsets)
+        validity = loads[1] if len(loads) > 1 else None
+        return StagedColumn(bits, values, validity, nulls, read, offsets, payloads)
 
     def start_filter(self, predicate: FusedPredicate, staged: StagedColumn, stream: Any) -> PassedRows:
         """Start to compare a column that was staged and is there for `stream`."""
+        if staged.payloads is not None:
+            packed = staged.payloads.pack(self.chunk, staged.read.name)
+            return filter_packed(self.chunk, predicate, packed, stream)
         validity = None if staged.validity is None else staged.validity.memory
         nulls = None if staged.nulls is None else staged.nulls.address
         values = staged.values
@@ -171,6 +165,8 @@ class ColumnLoads:
         wanted: NDArray[np.bool_] | None = None,
     ) -> ReadColumn:
         """The selection's rows of a column that was staged; `wanted`: as `read` has it."""
+        if staged.payloads is not None:
+            return self._gather_packed(column, staged.payloads, selection, wanted, staged.read)
         validity = None if staged.validity is None else staged.validity.memory
         if staged.offsets is not None:
             bitmap = None
@@ -197,9 +193,9 @@ class ColumnLoads:
         `wanted`: vectors of the pieces that have selected rows, as far as the host knows.
         """
         stream = self.chunk.state.stream
-        fetches = Fetches(self.chunk, selection)
+        fetches, more = Fetches(self.chunk, selection), Fetches(self.chunk, selection)
         found: dict[ScanColumn, ReadColumn] = {}
-        fetched: dict[ScanColumn, tuple[FetchedColumn, ColumnRead]] = {}
+        fetched: dict[ScanColumn, tuple[FetchedColumn | PackedBlocks, ColumnRead]] = {}
         for column in columns:
             strategy = self.strategy(column, selection.rows)[0]
             if strategy is Strategy.STREAM:
@@ -211,12 +207,14 @@ class ColumnLoads:
             elif strategy is Strategy.FETCH_VECTORS:
                 found[column] = self._fetch_vectors(column, selection, wanted)
             else:
-                if column.form is Form.DICTIONARY:
+                if self.chunk.stored_column(column).form is Form.DICTIONARY:
                     prepare(self.chunk, column, wanted)
                 fetched[column] = self._fetch(fetches, column, selection)
-        seconds = fetches.start()
-        if seconds is not None:
-            self.kernels.append(KernelTime(seconds, tuple(column.name for column in fetched)))
+        self._start(fetches)
+        for one, _ in fetched.values():
+            if isinstance(one, PackedBlocks):
+                one.decode(more)
+        self._start(more)
         for column, (one, read) in fetched.items():
             found[column] = self._finish_fetch(column, one, read, selection, wanted)
         return [found[column] for column in columns]
@@ -231,16 +229,8 @@ class ColumnLoads:
     def strategy(self, column: ScanColumn, rows: int) -> tuple[Strategy, float]:
         """How to read a column for so many rows, and what that should take."""
         chunk, state = self.chunk, self.chunk.state
-        nulls = chunk.nulls(column.name)
-        shapes = [BufferShape(chunk.rows.count, self.bits(column.name))]
-        if column.form is Form.STRINGS:
-            stored = [piece.fragment.rows for piece in chunk.rows.pieces]
-            size = row_bytes(chunk.extents(column.name, "values"), stored)
-            shapes.append(BufferShape.for_strings(chunk.rows.count, size, state.block_bytes))
-        if nulls is not None:
-            shapes.append(BufferShape(int((nulls.states == 1).sum()), 1))
         strategy, seconds = choose_strategy(
-            tuple(shapes), rows, chunk.rows.count, state.block_bytes, state.rates
+            buffer_shapes(chunk, column), rows, chunk.rows.count, state.block_bytes, state.rates
         )
         return (strategy if state.forced is None else state.forced), seconds
 
@@ -248,20 +238,30 @@ class ColumnLoads:
         """Of a value of the column as it is stored."""
         return self.chunk.buffers(name)[0].bits
 
+    def _start(self, fetches: Fetches) -> None:
+        seconds = fetches.start()
+        if seconds is not None:
+            self.kernels.append(KernelTime(seconds, tuple(fetches.names)))
+
     def _fetch(
         self, fetches: Fetches, column: ScanColumn, selection: Selection
-    ) -> tuple[FetchedColumn, ColumnRead]:
+    ) -> tuple[FetchedColumn | PackedBlocks, ColumnRead]:
         """Have blocks fetched that hold the selection's rows; of strings those of the offsets."""
         name = column.name
         nulls = self.chunk.nulls(name)
-        if column.form is Form.STRINGS:
-            one = fetches.add_offsets(name, nulls)
+        one: FetchedColumn | PackedBlocks
+        if self.chunk.is_packed(name):
+            one = PackedBlocks(self.chunk, name, self.chunk.stored_column(column).stored_kind, selection)
+            one.start(fetches)
+            fetched = one.fetched
+        elif column.form is Form.STRINGS:
+            one = fetched = fetches.add_offsets(name, nulls)
         else:
-            one = fetches.add(name, self.bits(name), nulls)
+            one = fetched = fetches.add(name, self.bits(name), nulls)
         read = ColumnRead(
-            *(name, Strategy.FETCH_BLOCKS, QUEUE_PAIRS, ReadCounters(), one.tallies),
+            *(name, Strategy.FETCH_BLOCKS, QUEUE_PAIRS, ReadCounters(), fetched.tallies),
             described=selection.described,
-            expected=one.blocks,
+            expected=fetched.blocks,
             touched=touched_vectors(self.chunk, selection),
         )
         self.reads.append(read)
@@ -270,12 +270,14 @@ class ColumnLoads:
     def _finish_fetch(
         self,
         column: ScanColumn,
-        one: FetchedColumn,
+        one: FetchedColumn | PackedBlocks,
         read: ColumnRead,
         selection: Selection,
         wanted: NDArray[np.bool_] | None,
     ) -> ReadColumn:
         """The column of what is being fetched."""
+        if isinstance(one, PackedBlocks):
+            return self._decode_codes(column, one.finish(), selection, wanted, read)
         if column.form is Form.STRINGS:
             offsets = StringOffsets(pairs=one.data)
             strings = offsets.pack(self.chunk, column.name, selection)
@@ -294,11 +296,15 @@ class ColumnLoads:
     ) -> ReadColumn:
         chunk, name = self.chunk, column.name
         bits, nulls = self.bits(name), chunk.nulls(name)
-        strings = column.form is Form.STRINGS
-        part, behind = ("offsets", OFFSET_BYTES) if strings else ("values", 0)
-        values = fetch_vectors(chunk, name, part, bits, selection, None, behind)
+        payloads = None
+        if chunk.is_packed(name):
+            values, payloads = fetch_payloads(chunk, name, selection)
+        elif column.form is Form.STRINGS:
+            values = fetch_vectors(chunk, name, "offsets", bits, selection, None, OFFSET_BYTES)
+        else:
+            values = fetch_vectors(chunk, name, "values", bits, selection, None)
         picks = [values]
-        if nulls is not None and (nulls.states == 1).any():
+        if payloads is None and nulls is not None and (nulls.states == 1).any():
             picks.append(fetch_vectors(chunk, name, "validity", 1, selection, nulls))
         read = ColumnRead(
             *(name, Strategy.FETCH_VECTORS, values.path),
@@ -310,19 +316,36 @@ class ColumnLoads:
             if pick.seconds is not None:
                 self.kernels.append(KernelTime(pick.seconds, (name,)))
         self.reads.append(read)
+        if payloads is not None:
+            if chunk.state.verifies:
+                self.checks.append(check_payloads(chunk, name, payloads, chunk.state.stream))
+            return self._gather_packed(column, payloads, selection, wanted, read)
         validity = picks[1] if len(picks) > 1 else None
-        if strings:
+        if column.form is Form.STRINGS:
             return self._fetch_string_vectors(column, selection, read, values, validity, nulls)
         if chunk.state.verifies:
-            self._check_pick(name, "values", bits, values, None)
+            self.checks.append(check_picked(chunk, name, "values", bits, values))
             if validity is not None:
-                self._check_pick(name, "validity", 1, validity, nulls)
+                self.checks.append(check_picked(chunk, name, "validity", 1, validity, nulls))
         found = gather_column(
             *(chunk, column.stored_kind, bits, values.memory),
             *(None if validity is None else validity.memory, nulls, selection, values.slots.ptr),
             None if validity is None else validity.slots.ptr,
         )
         return self._decode_codes(column, found, selection, wanted)
+
+    def _gather_packed(
+        self,
+        column: ScanColumn,
+        payloads: Payloads,
+        selection: Selection,
+        wanted: NDArray[np.bool_] | None,
+        read: ColumnRead,
+    ) -> DeviceColumn:
+        packed = payloads.pack(self.chunk, column.name)
+        kind = self.chunk.stored_column(column).stored_kind
+        found = gather_packed(self.chunk, column.name, kind, packed, selection)
+        return self._decode_codes(column, found, selection, wanted, read)
 
     def _fetch_string_vectors(  # noqa: PLR0917 - one read of one column
         self,
@@ -339,7 +362,7 @@ class ColumnLoads:
         if self.chunk.state.verifies:
             self._check_offsets(column.name, found)
             if validity is not None:
-                self._check_pick(column.name, "validity", 1, validity, nulls)
+                self.checks.append(check_picked(self.chunk, column.name, "validity", 1, validity, nulls))
         bitmap = None
         if nulls is not None:
             memory, slots = (None, None) if validity is None else (validity.memory, validity.slots.ptr)
@@ -365,26 +388,19 @@ class ColumnLoads:
         found: DeviceColumn,
         selection: Selection,
         wanted: NDArray[np.bool_] | None = None,
+        read: ColumnRead | None = None,
     ) -> DeviceColumn:
         """The column; of a dictionary's codes the places of its values."""
+        strings = column.form is Form.STRINGS
+        column = self.chunk.stored_column(column)
         if column.form is not Form.DICTIONARY:
             return found
         places, check = decode(self.chunk, column, found, selection, wanted)
         self.checks.append(check)
+        if strings and read is not None and read.described is not None:
+            read.coded_bytes = count_string_bytes(self.chunk, column, places, wanted)
         return places
 
     def _check_offsets(self, name: str, found: LoadedOffsets) -> None:
         strings = found.offsets.pack(self.chunk, name, None)
         self.checks.append(check_strings(self.chunk, name, "offsets", strings, found.used))
-
-    def _check_pick(
-        self, name: str, buffer: str, bits: int, pick: PickedVectors, nulls: NullStates | None
-    ) -> None:
-        self.checks.append(
-            check_vectors(
-                *(self.chunk, name, buffer, bits, pick.memory, self.chunk.state.stream),
-                nulls=nulls,
-                slots=pick.slots.ptr,
-                used=pick.used.ptr,
-            )
-        )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pylibcudf as plc
@@ -78,6 +77,23 @@ def decode(
     return found, CodesCheck(column.name, bad)
 
 
+def count_string_bytes(
+    chunk: ChunkMemory, column: ScanColumn, places: PlacesColumn, wanted: NDArray[np.bool_] | None
+) -> Slot:
+    """Start to add up the bytes of the strings at places that `decode` gave; two words get them."""
+    used = [fragment for fragment in _used_fragments(chunk, wanted) if fragment is not None]
+    lengths = chunk.state.dictionaries.lengths(column, used)
+    total = chunk.board.take(8)
+    chunk.launch(
+        "scan_codes",
+        "scan_code_bytes",
+        *(places.data.ptr, places.rows, chunk.uploads.put(lengths, chunk.state.stream), len(lengths)),
+        total.address,
+        items=places.rows,
+    )
+    return total
+
+
 def _dictionary_starts(chunk: ChunkMemory, sizes: list[int]) -> tuple[int, int]:
     """Where dictionaries begin by their fragments' numbers, on the GPU; and the number behind the last."""
     lowest = chunk.fragments[0]
@@ -90,11 +106,9 @@ def _dictionary_starts(chunk: ChunkMemory, sizes: list[int]) -> tuple[int, int]:
 def _look_up(
     session: CudaSession, column: ScanColumn, values: plc.Column | None
 ) -> Callable[[rmm.DeviceBuffer, int], plc.Column]:
-    kind: Any = column.kind
-
     def decode_places(places: rmm.DeviceBuffer, rows: int) -> plc.Column:
         if values is None:
-            return libcudf_rows.null_column(session, kind.value_type, rows)
+            return libcudf_rows.null_column(session, column.value_kind, rows)
         return libcudf_rows.look_up(session, values, places, rows)
 
     return decode_places

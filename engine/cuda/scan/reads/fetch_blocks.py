@@ -19,7 +19,7 @@ from bamquery.storage.format.layout import VECTOR_ROWS
 
 _TILE: Final = 1024
 """Items that one block of scan_count_blocks looks at."""
-_ITEMS: Final = struct.Struct("<QQQQIIII")
+_ITEMS: Final = struct.Struct("<QQQQQIIII")
 """ScanItems."""
 _FETCH: Final = struct.Struct("<QQQQQQQ")
 """What ScanFetch has behind its items."""
@@ -33,11 +33,14 @@ class RowList:
         positions: where they are on the GPU.
         most: how many there are at most.
         count: the word on the GPU that says how many.
+        offsets: where each of their items begins in its file, as words of 64 bits on the GPU; None: where its
+            row does. Then what is fetched are 8 bytes an item, as far as its block has them.
     """
 
     positions: int
     most: int
     count: Slot
+    offsets: int | None = None
 
 
 @dataclass(frozen=True)
@@ -74,12 +77,17 @@ class FetchedColumn:
 
 
 class Fetches:
-    """Columns to be fetched for one selection, by one kernel."""
+    """Columns to be fetched for one selection, by one kernel.
+
+    Attributes:
+        names: of those columns.
+    """
 
     def __init__(self, chunk: ChunkMemory, selection: Selection) -> None:
         self._chunk = chunk
         self._selection = selection
         self._rows = RowList(selection.positions.ptr, selection.rows, selection.count)
+        self.names: list[str] = []
         self._jobs: list[bytes] = []
         self._lists: dict[tuple[int, int], BlockList] = {}
         self._columns: list[FetchedColumn] = []
@@ -102,10 +110,26 @@ class Fetches:
         if listed is None:
             listed = self._lists[bits, ends] = self._list(self._rows, places, bits, ends)
         self._add_job(fetched, self._rows, listed, places, bits, None, data, ends)
+        self.names.append(name)
         if nulls is not None:
             self._add_validity(fetched, name, nulls)
         self._columns.append(fetched)
         return fetched
+
+    def add_words(  # noqa: PLR0917 - as _add_job
+        self,
+        fetched: FetchedColumn,
+        name: str,
+        rows: RowList,
+        index: rmm.DeviceBuffer | None,
+        target: rmm.DeviceBuffer,
+        ends: int,
+    ) -> None:
+        """Fetch 8 bytes for each item of a list that has their offsets: one of a row, or with `ends` two."""
+        places = self._places(name, "values")
+        listed = self._list(rows, places, 64, ends)
+        self._add_job(fetched, rows, listed, places, 64, index, target, ends)
+        self.names.append(name)
 
     def start(self) -> Callable[[], float] | None:
         """Start the kernel; the result, called once it has ended, is how long it ran."""
@@ -177,7 +201,8 @@ class Fetches:
     def _items(self, rows: RowList, places: int, bits: int, ends: int) -> bytes:
         block = self._chunk.state.block_bytes
         count = rows.count.address
-        return _ITEMS.pack(rows.positions, count, self._chunk.vectors, places, bits, block, ends, 0)
+        where = (rows.positions, count, self._chunk.vectors, places, rows.offsets or 0)
+        return _ITEMS.pack(*where, bits, block, ends, 0)
 
     def _list(self, rows: RowList, places: int, bits: int, ends: int = 0) -> BlockList:
         chunk = self._chunk

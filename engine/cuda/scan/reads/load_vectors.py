@@ -22,11 +22,11 @@ COPY_ENGINE: Final = "copy engine"
 ZERO_COPY: Final = "zero-copy"
 QUEUE_PAIRS: Final = "queue pairs"
 
-_LARGE_RUN: Final = 256 << 10
+LARGE_RUN: Final = 256 << 10
 """Runs of at least so many bytes, on average, are the copy engine's: each is started by the host."""
 _COPY_BYTES: Final = 32 << 20
 """Of one copy: other streams' copies come between."""
-_COPY_BLOCKS: Final = 16
+COPY_BLOCKS: Final = 16
 """Of the kernels that copy: with 4 KiB in flight for each warp already more than PCIe takes. More would only
 make all else wait longer that crosses it, launches too: 0.25 ms with 64 blocks, 0.07 with 16, measured."""
 _KERNEL_RUN: Final = 64 << 10
@@ -76,7 +76,7 @@ def load_vectors(  # noqa: PLR0917 - one read of one buffer
     size = rows.count * VECTOR_ROWS * bits // 8
     memory = chunk.allocate(size, f'streaming column "{column}"')
     parts = chunk.parts if in_parts and chunk.listed.resident.has_parts(column) else None
-    scattered = parts is not None or (size < _LARGE_RUN * rows.runs and rows.runs > len(rows.pieces))
+    scattered = parts is not None or (size < LARGE_RUN * rows.runs and rows.runs > len(rows.pieces))
     if wanted is not None or not scattered or not chunk.is_mapped(column, buffer):
         requests = stream_requests(rows, chunk.extents(column, buffer), bits, wanted)
         return load_requests(chunk, column, buffer, requests, memory, stream)
@@ -118,7 +118,7 @@ def load_requests(  # noqa: PLR0917 - one read of one buffer
     ]
     starts = [0 if extent is None else extent.offset for extent in chunk.extents(column, buffer)]
     total = int(requests["bytes"].sum(dtype=np.int64))
-    if total >= _LARGE_RUN * len(requests) or len(requests) <= len(chunk.rows.pieces):
+    if total >= LARGE_RUN * len(requests) or len(requests) <= len(chunk.rows.pieces):
         cuda = state.session.gpu.cuda
         for request in requests:
             place = pinned[int(request["nsid"])]
@@ -151,7 +151,7 @@ def copy_mapped(chunk: ChunkMemory, requests: int, count: int, counted: Slot | N
     launcher.start(
         launcher.kernel("scan_load", "scan_load_mapped"),
         *(requests, count, None if counted is None else counted.address, chunk.board.take(4).address),
-        grid=max(1, min(-(-count // WARPS), _COPY_BLOCKS)),
+        grid=max(1, min(-(-count // WARPS), COPY_BLOCKS)),
         stream=stream,
     )
 
@@ -190,7 +190,7 @@ def _load_by_kernel(  # noqa: PLR0917 - one read of one buffer
     places = chunk.places(column, buffer, None, stream)
     launcher = chunk.state.launcher
     arguments = (bits, memory.ptr, chunk.state.block_bytes, chunk.board.take(4).address, tally.address)
-    grid = max(1, min(-(-count // WARPS), _COPY_BLOCKS))
+    grid = max(1, min(-(-count // WARPS), COPY_BLOCKS))
     if parts is not None:
         kernel = launcher.kernel("scan_load", "scan_load_parts")
         what = (chunk.vectors, parts, count, places, chunk.file_rows)

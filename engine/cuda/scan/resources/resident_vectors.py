@@ -2,7 +2,7 @@
 
 Vectors are numbered through all fragments of a run (`ResidentVectors`): a table's, or some of a long one's.
 A vector takes 24 bytes for each column that is pruned by, 128 more if its parts are, 4 for each checksum, 32
-for those of parts, and one where a column has nulls.
+for those of parts, one where a column has nulls, and 16 where it is packed.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 import rmm
 from numpy.typing import NDArray
 
+from bamquery.engine.cuda.scan.kernel_tables.packed_requests import PayloadRanges, payload_ranges, scales
 from bamquery.engine.cuda.scan.kernel_tables.requests import VECTOR, null_states
 from bamquery.engine.cuda.scan.kernel_tables.zones import part_zones_of, zones_of
 from bamquery.engine.cuda.scan.resources.counter_board import Uploads
@@ -27,24 +28,36 @@ from bamquery.engine.cuda.session import CudaSession
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.stored_buffers import StoredBuffers, stored_buffers
-from bamquery.storage.statistics.parts import Parts, has_parts
+from bamquery.storage.statistics.parts import Parts
 
 RUN_VECTORS: Final = 1 << 20
 """Of one run, a thousand million rows: what is resident stays small, however long the table is."""
-_KEPT: Final = 4
-"""Runs that are kept, the ones used last."""
+_KEPT: Final = 8
+"""Runs that are kept, the ones used last: short ones follow on each other where encodings change."""
 
 
-def runs(fragments: Sequence[Fragment]) -> Iterator[tuple[Fragment, ...]]:
-    """A table's fragments in runs of at most RUN_VECTORS, or of one fragment."""
+def runs(fragments: Sequence[Fragment], columns: Sequence[str] = ()) -> Iterator[tuple[Fragment, ...]]:
+    """A table's fragments in runs of at most RUN_VECTORS, or of one fragment.
+
+    In a run each of the `columns` is stored in one way: kernels read packed ones otherwise than plain ones.
+    """
     begin = count = 0
+    before: tuple[tuple[bool, bool], ...] = ()
     for end, fragment in enumerate(fragments):
-        if count and count + fragment.vector_count > RUN_VECTORS:
+        stored = tuple(_way_stored(fragment, column) for column in columns)
+        if count and (stored != before or count + fragment.vector_count > RUN_VECTORS):
             yield tuple(fragments[begin:end])
             begin, count = end, 0
         count += fragment.vector_count
+        before = stored
     if begin < len(fragments):
         yield tuple(fragments[begin:])
+
+
+def _way_stored(fragment: Fragment, column: str) -> tuple[bool, bool]:
+    """Whether a column is packed, and whether it has a dictionary."""
+    layout = fragment.layout.columns[fragment.column_index(column)]
+    return layout.encoding is not None, layout.dictionary is not None
 
 
 class ResidentVectors:
@@ -73,6 +86,7 @@ class ResidentVectors:
         self._buffers: dict[str, list[StoredBuffers]] = {}
         self._offsets: dict[tuple[str, str], NDArray[np.uint64]] = {}
         self._states: dict[str, NDArray[np.uint8] | None] = {}
+        self._payloads: dict[str, list[PayloadRanges]] = {}
         self.rows: Final = self._keep("rows", lambda: np.array([f.rows for f in fragments], np.uint32))
         self.firsts_address: Final = self._keep("firsts", lambda: self.firsts)
 
@@ -99,7 +113,7 @@ class ResidentVectors:
 
     def has_parts(self, column: str) -> bool:
         """Whether the column's vectors have parts."""
-        return has_parts(self.fragments[0].schema.field(column).type)
+        return self.fragments[0].has_parts(column)
 
     def part_zones(self, column: str) -> int:
         """A ScanParts for each vector of a column that has parts, on the GPU."""
@@ -147,6 +161,32 @@ class ResidentVectors:
         states = self.states(column)
         assert states is not None
         return self._keep(("states", column), lambda: states)
+
+    def is_packed(self, column: str) -> bool:
+        """Whether the column is packed in all fragments; if not, it is in none."""
+        return self.buffers(column)[0].packing is not None
+
+    def parameters(self, column: str) -> int:
+        """A PackedVector for each vector of a packed column, on the GPU."""
+
+        def make() -> NDArray[Any]:
+            packings = [buffers.packing for buffers in self.buffers(column)]
+            return np.concatenate([packing.parameters for packing in packings if packing is not None])
+
+        return self._keep(("parameters", column), make)
+
+    def scales(self, column: str) -> int:
+        """A PackedScale for each fragment of a packed column, on the GPU."""
+        return self._keep(("scales", column), lambda: scales(self.buffers(column)))
+
+    def payloads(self, column: str) -> list[PayloadRanges]:
+        """Where the vectors of a packed column are in each fragment's buffer."""
+        with self._lock:
+            found = self._payloads.get(column)
+            if found is None:
+                found = [payload_ranges(buffers) for buffers in self.buffers(column)]
+                self._payloads[column] = found
+            return found
 
     def buffers(self, column: str) -> list[StoredBuffers]:
         """Where a column's bytes are, in each fragment."""

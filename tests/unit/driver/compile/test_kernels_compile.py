@@ -22,7 +22,7 @@ SOURCES = [
 ]
 HEADER_NAMES = sorted(
     str(path.relative_to(PACKAGE))
-    for folder in (PACKAGE / "driver" / "core", ENGINE_KERNELS)
+    for folder in (PACKAGE / "driver" / "core", PACKAGE / "storage" / "core", ENGINE_KERNELS)
     for path in folder.rglob("*.hpp")
 )
 
@@ -52,6 +52,15 @@ C_TYPES = [
 def test_the_filter_compiles_for_a_type(c_type: str, tmp_path: Path) -> None:
     options = CompileOptions("sm_90", defines=(f"BAMQUERY_SCAN_TYPE={c_type}",))
     compiled = compile_kernel(ENGINE_KERNELS / "scan_filter.cu", options, KernelCache(tmp_path / "cache"))
+    assert compiled.log == "", compiled.log
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("c_type", ["int8_t", "int64_t", "uint64_t", "float", "ScanDecimal"])
+@pytest.mark.parametrize("file", ["scan_packed_filter", "scan_packed_gather", "scan_packed_blocks"])
+def test_kernels_of_packed_columns_compile_for_a_type(file: str, c_type: str, tmp_path: Path) -> None:
+    options = CompileOptions("sm_90", defines=(f"BAMQUERY_SCAN_TYPE={c_type}",))
+    compiled = compile_kernel(ENGINE_KERNELS / f"{file}.cu", options, KernelCache(tmp_path / "cache"))
     assert compiled.log == "", compiled.log
 
 

@@ -40,8 +40,8 @@ def test_schemas(columns: list[tuple[str, pa.DataType, bool]]) -> None:
 def test_messages_end_at_a_boundary_whatever_their_numbers(
     columns: int, rows: int, data: st.DataObject, at: int
 ) -> None:
-    zeros = Batch(0, [0] * columns, [Extent(0, 0)] * (2 * columns), 0)
-    counts = data.draw(st.lists(numbers, min_size=columns, max_size=columns))
+    zeros = Batch(0, [(0, 0)] * columns, [Extent(0, 0)] * (2 * columns), 0)
+    counts = data.draw(st.lists(st.tuples(numbers, numbers), min_size=columns, max_size=columns))
     buffers = data.draw(st.lists(extents, min_size=2 * columns, max_size=2 * columns))
     filled = Batch(rows, counts, buffers, data.draw(numbers))
     for make in (record_batch_message, lambda batch, at: dictionary_batch_message(7, batch, at)):

@@ -8,18 +8,18 @@ import pytest
 
 from bamquery.storage.format.layout import VECTOR_ROWS, Extent
 from bamquery.storage.fragments.fragment import Fragment
-from tests.unit.storage.random_columns import ALL_TYPES, column, values, with_nulls, written
+from tests.unit.storage.random_columns import ALL_TYPES, ENCODINGS, column, values, with_nulls, written
 
 ROWS = 2500
 
 
-@pytest.fixture(scope="module")
-def fragment():
+@pytest.fixture(scope="module", params=ENCODINGS)
+def fragment(request: pytest.FixtureRequest):
     random = np.random.default_rng(11)
     mask = random.random(ROWS) < 0.3
     arrays = [with_nulls(values(type_, ROWS, random), mask) for type_ in ALL_TYPES]
     batch = pa.RecordBatch.from_arrays(arrays, [f"c{i}" for i in range(len(arrays))])
-    with written([batch]) as opened:
+    with written([batch], encoding=request.param) as opened:
         yield opened
 
 
@@ -27,14 +27,23 @@ def regions(fragment: Fragment) -> dict[str, Extent]:
     """Every part of file one, padding included, by a name for it."""
     found = {f"metadata {i}": extent for i, (extent, _) in enumerate(fragment.layout.metadata)}
     for field, place in zip(fragment.schema, fragment.layout.columns, strict=True):
-        for buffer in ("validity", "offsets", "values"):
-            extent = getattr(place, buffer)
+        ends = (
+            []
+            if place.encoding is None
+            else [("cells", place.encoding.cells), ("lists", place.encoding.lists)]
+        )
+        for buffer, extent in [
+            *((name, getattr(place, name)) for name in ("validity", "offsets", "values")),
+            *ends,
+        ]:
             if extent is not None:
                 found[f"{field.name} {buffer}"] = extent
         if place.dictionary is not None:
             found[f"{field.name} dictionary"] = place.dictionary.values
             if place.dictionary.offsets is not None:
                 found[f"{field.name} dictionary offsets"] = place.dictionary.offsets
+    if fragment.layout.lists is not None:
+        found["ends of lists"] = fragment.layout.lists
     end = 0
     for extent in sorted(found.values(), key=lambda e: (e.offset, e.end)):
         if extent.offset > end:

@@ -4,7 +4,8 @@ import pytest
 
 from bamquery.storage.database.database import Database
 from bamquery.storage.fragments import rows as fragment_rows
-from bamquery.storage.fragments.rows import ConcatenatedRows, FragmentRows, PermutedRows, column_bytes
+from bamquery.storage.fragments.plain_size import column_bytes
+from bamquery.storage.fragments.rows import ConcatenatedRows, FragmentRows, PermutedRows
 from bamquery.storage.fragments.writer import BatchRows
 from tests.unit.storage.sample_tables import append, batch, create
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -35,7 +35,6 @@ class FakeFragment:
     rows: int
     survivors: list[int]
     width: int = 8
-    schema: pa.Schema = field(default_factory=lambda: pa.schema([("x", pa.int64())]))
 
     @property
     def vector_count(self) -> int:
@@ -44,6 +43,14 @@ class FakeFragment:
     @property
     def zone_map(self) -> Any:
         return SimpleNamespace(surviving_vectors=lambda predicates: np.array(self.survivors, np.int64))
+
+    @property
+    def schema(self) -> pa.Schema:
+        kinds = {1: pa.int8(), 8: pa.int64()}
+        return pa.schema([("x", kinds.get(self.width, pa.large_string()))])
+
+    def column_index(self, column: str) -> int:
+        return self.schema.names.index(column)
 
     @property
     def layout(self) -> Any:

@@ -1,0 +1,63 @@
+"""Packed columns decoded by numpy alone: the layout as code, and what the native decoder is tested by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+PACKED_VECTOR = np.dtype(
+    [
+        ("offset", "<u4"),  # of the payload in the column's data, in units of 16 bytes
+        ("bits", "u1"),  # of a code
+        ("exponent_form", "u1"),  # low 5 bits: exponent of a decimal; high 3 bits: form
+        ("escapes_nulls", "<u2"),  # low 15 bits: number of escapes; high bit: whether there are nulls
+        ("base", "<i8"),
+    ]
+)
+
+
+def decode_vector(
+    parameters: np.void, data: NDArray[np.uint8], rows: int, dtype: Any, scale: tuple[int, int] = (1, 0)
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Values of one vector of `rows` rows, and which are no nulls.
+
+    `data` and `scale` (divisor and origin, modulo 2^64) are the column's. Decimals of 128 bits have dtype
+    int64, booleans uint8.
+    """
+    dtype = np.dtype(dtype)
+    payload = data[16 * int(parameters["offset"]) :]
+    bits = int(parameters["bits"])
+    form, exponent = divmod(int(parameters["exponent_form"]), 32)
+    nulls, escapes = divmod(int(parameters["escapes_nulls"]), 1 << 15)
+    if form == 3:  # raw: plain values, and a bitmap behind them
+        values = payload[: rows * dtype.itemsize].view(dtype).copy()
+        bitmap = payload[-(-values.nbytes // 16) * 16 :][:128] if nulls else np.full(128, 255, np.uint8)
+        return values, np.unpackbits(bitmap, count=rows, bitorder="little").astype(bool)
+
+    # Codes lie end to end, in whole parts of 128, and escapes behind them.
+    code_bytes = -(-rows // 128) * 16 * bits
+    lines = np.unpackbits(payload[:code_bytes], count=rows * bits, bitorder="little").reshape(rows, bits)
+    codes = lines.astype(np.uint64) @ (np.uint64(1) << np.arange(bits, dtype=np.uint64))
+    numbers = codes + np.array(int(parameters["base"]) % 2**64, np.uint64)
+    if form == 0:  # integer
+        divisor, origin = np.array(scale, np.uint64)
+        values = (numbers * divisor + origin).astype(dtype)
+    elif form == 1:  # decimal, correctly rounded
+        values = (numbers.view(np.int64).astype(np.float64) / float(f"1e{exponent}")).astype(dtype)
+    elif form == 2:  # float32, by its place among all of them
+        places = numbers.astype(np.uint32)
+        float_bits = np.where(places >> 31 == 1, places ^ np.uint32(1 << 31), ~places)
+        values = float_bits.view(np.float32).astype(dtype)
+    else:  # integer without divisor and origin
+        values = numbers.astype(dtype)
+
+    # The last codes are special: escapes, and NULL as the very last.
+    first = (1 << bits) - escapes - nulls
+    whole = payload[code_bytes:][: 8 * escapes].view(np.uint64).astype(f"u{dtype.itemsize}").view(dtype)
+    is_null = codes == (1 << bits) - 1 if nulls else np.zeros(rows, bool)
+    is_escape = (codes >= first) & ~is_null
+    values[is_escape] = whole[(codes[is_escape] - np.uint64(first)).astype(np.int64)]
+    values[is_null] = np.zeros(1, dtype)
+    return values, ~is_null

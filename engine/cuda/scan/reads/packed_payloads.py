@@ -1,0 +1,169 @@
+"""Payloads of packed vectors in the GPU's memory: all of a chunk's, or those that hold a selection's rows."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import rmm
+from numpy.typing import NDArray
+
+from bamquery.engine.cuda.scan.chunk.chunk_memory import WARPS, ChunkMemory
+from bamquery.engine.cuda.scan.chunk.row_selection import Selection
+from bamquery.engine.cuda.scan.kernel_tables.packed_requests import SLACK, payload_requests
+from bamquery.engine.cuda.scan.kernel_tables.requests import REQUEST
+from bamquery.engine.cuda.scan.reads.fetch_vectors import PickedVectors, vectors_of_rows
+from bamquery.engine.cuda.scan.reads.load_vectors import (
+    COPY_BLOCKS,
+    LARGE_RUN,
+    QUEUE_PAIRS,
+    ZERO_COPY,
+    LoadedVectors,
+    copy_files,
+    copy_mapped,
+    load_requests,
+)
+from bamquery.engine.cuda.scan.reads.vector_check import VectorCheck, checksum_check
+from bamquery.storage.readers.block_reader import ReadCounters
+
+_PACKED: Final = struct.Struct("<6Q")
+"""ScanPacked."""
+_FILES: Final = struct.Struct("<5Q2I")
+"""PackedFiles."""
+_CHECK_BLOCKS: Final = 6
+"""Thread blocks of a multiprocessor: as for checksums of plain vectors."""
+
+
+@dataclass(frozen=True)
+class Payloads:
+    """Payloads of a column.
+
+    Attributes:
+        memory: where they are, one after the other.
+        slots: of each vector, where its payload is in it, in units of 16 bytes.
+        used: which vectors were read, as words on the GPU; None: all.
+    """
+
+    memory: rmm.DeviceBuffer
+    slots: rmm.DeviceBuffer
+    used: int | None
+
+    def pack(self, chunk: ChunkMemory, column: str) -> bytes:
+        """The ScanPacked."""
+        return _PACKED.pack(
+            *(chunk.parameters(column), self.slots.ptr, self.memory.ptr, chunk.vectors),
+            *(chunk.listed.resident.scales(column), chunk.vector_rows),
+        )
+
+
+def load_payloads(
+    chunk: ChunkMemory, column: str, stream: Any, wanted: NDArray[np.bool_] | None
+) -> tuple[LoadedVectors, Payloads]:
+    """Start to load the payloads of the chunk's vectors, or of those that are `wanted`.
+
+    Raises:
+        StorageError: a file is not there as it was written.
+        MemoryLimitError: there is not enough memory.
+    """
+    rows, state = chunk.rows, chunk.state
+    total = chunk.payload_bytes(column)
+    scattered = total < LARGE_RUN * rows.runs and rows.runs > len(rows.pieces)
+    requests = None
+    if wanted is not None or not scattered or not chunk.is_mapped(column, "values"):
+        extents = chunk.extents(column, "values")
+        requests, total = payload_requests(rows, extents, chunk.payloads(column), wanted)
+    memory = chunk.allocate(total + SLACK, f'streaming column "{column}"')
+    used = None if wanted is None else chunk.uploads.put(wanted.astype(np.uint32), stream)
+    if requests is not None:
+        loaded = load_requests(chunk, column, "values", requests, memory, stream)
+        looking = stream
+        if stream is state.copy_stream:  # not in the way of the next copy
+            looking = state.look_stream
+            state.session.follow(looking, state.stream)
+        return loaded, Payloads(memory, _place(chunk, column, used, looking), used)
+    if stream is not state.stream:
+        state.session.follow(stream, state.stream)
+    clock = chunk.clock(stream)
+    slots = _place(chunk, column, used, stream)
+    tally = chunk.board.tally()
+    files = _files(chunk, column, chunk.places(column, "values", None, stream), used)
+    launcher = state.launcher
+    launcher.start(
+        launcher.kernel("scan_packed_load", "scan_packed_load"),
+        *(files, slots.ptr, rows.count, memory.ptr, chunk.board.take(4).address, tally.address),
+        grid=max(1, min(-(-rows.count // WARPS), COPY_BLOCKS)),
+        stream=stream,
+    )
+    clock.end()
+    loaded = LoadedVectors(memory, ZERO_COPY, ReadCounters(), tally, clock.seconds)
+    return loaded, Payloads(memory, slots, used)
+
+
+def fetch_payloads(chunk: ChunkMemory, column: str, selection: Selection) -> tuple[PickedVectors, Payloads]:
+    """Read the payloads of the vectors that hold the selection's rows."""
+    state, rows = chunk.state, chunk.rows
+    used = vectors_of_rows(chunk, selection)
+    total = chunk.board.take(4)
+    numbers = chunk.prefix_sums(used.ptr, rows.count, total)
+    slots = _place(chunk, column, used.ptr, state.stream)
+    most = min(rows.count, selection.rows)
+    largest = max(int(payloads.sizes.max(initial=0)) for payloads in chunk.payloads(column))
+    size = min(chunk.payload_bytes(column), most * largest)
+    memory = chunk.allocate(size + SLACK, f'fetching column "{column}"')
+    requests = chunk.allocate(REQUEST.itemsize * most, "picking vectors")
+    mapped = chunk.is_mapped(column, "values")
+    places = chunk.places(column, "values", None if mapped else state.load_rings, state.stream)
+    tally = chunk.board.tally()
+    chunk.launch(
+        "scan_packed_load",
+        "scan_packed_requests",
+        *(_files(chunk, column, places, used.ptr), numbers.ptr, slots.ptr, rows.count, memory.ptr),
+        *(requests.ptr, tally.address if mapped else None),
+        items=rows.count,
+    )
+    seconds = None
+    if mapped:
+        copy_mapped(chunk, requests.ptr, most, total, state.stream)
+    else:
+        seconds = copy_files(chunk, requests.ptr, most, total, tally, state.stream)
+    path = ZERO_COPY if mapped else QUEUE_PAIRS
+    picked = PickedVectors(memory, slots, used, tally, path, seconds)
+    return picked, Payloads(memory, slots, used.ptr)
+
+
+def check_payloads(chunk: ChunkMemory, column: str, payloads: Payloads, stream: Any) -> VectorCheck:
+    """Start to compare payloads, which are there for `stream`, with their checksums."""
+    bad = chunk.board.take(4)
+    launcher = chunk.state.launcher
+    launcher.start(
+        launcher.kernel("scan_packed_load", "scan_packed_crc"),
+        *(_files(chunk, column, 0, payloads.used), payloads.slots.ptr, chunk.rows.count),
+        *(payloads.memory.ptr, chunk.checksums(column, "values"), bad.address),
+        grid=launcher.grid(chunk.rows.count, WARPS, _CHECK_BLOCKS),
+        stream=stream,
+    )
+    return checksum_check(column, bad, "values")
+
+
+def _place(chunk: ChunkMemory, column: str, used: int | None, stream: Any) -> rmm.DeviceBuffer:
+    """Where each payload goes."""
+    count = chunk.rows.count
+    sizes = chunk.allocate(4 * count, "placing vectors", stream)
+    chunk.launch(
+        "scan_packed_load",
+        "scan_packed_sizes",
+        *(_files(chunk, column, 0, used), count, sizes.ptr),
+        items=count,
+        stream=stream,
+    )
+    return chunk.prefix_sums(sizes.ptr, count, chunk.board.take(4), stream)
+
+
+def _files(chunk: ChunkMemory, column: str, places: int, used: int | None) -> bytes:
+    width = max(chunk.buffers(column)[0].bits // 8, 1)
+    return _FILES.pack(
+        *(chunk.parameters(column), chunk.vectors, places, chunk.vector_rows, used or 0),
+        *(width, chunk.state.block_bytes),
+    )

@@ -1,0 +1,116 @@
+"""Packed columns behind the seam of readers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery import _native
+from bamquery.errors import CorruptionError
+from bamquery.storage.encodings.encoding import Footprint
+from bamquery.storage.encodings.fixed_width import expected_footprint
+from bamquery.storage.encodings.packed.parameters import (
+    PACKED_VECTOR,
+    find_fault,
+    has_nulls,
+    payload_bytes,
+    payload_starts,
+)
+from bamquery.storage.encodings.packed.single_rows import SingleRows
+from bamquery.storage.encodings.plain import ColumnPlace
+from bamquery.storage.format.layout import PackedLayout, vector_count
+from bamquery.storage.format.storable_types import value_bits, value_kind
+from bamquery.storage.readers.block_reader import BlockReader, ReadCounters
+
+
+class PackedColumn:
+    """A `StoredColumn` of payloads. Parameters are compared with all that bounds them when it is made."""
+
+    def __init__(self, place: ColumnPlace, packing: NDArray[np.uint8]) -> None:
+        """`packing`: the parameters of all vectors, 16 bytes each.
+
+        Raises:
+            CorruptionError: they cannot be those of this column.
+        """
+        encoding = place.layout.encoding
+        assert encoding is not None
+        self._place = place
+        self._encoding: PackedLayout = encoding
+        self._kind = value_kind(place.type)
+        self._bits = value_bits(place.type)
+        self._packing = packing
+        self.parameters: NDArray[Any] = packing.reshape(-1).view(PACKED_VECTOR)
+        rows = place.vector_rows(np.arange(vector_count(place.rows), dtype=np.int64))
+        self._require_parameters(rows)
+        self._starts = payload_starts(self.parameters)
+        self._lengths = payload_bytes(self.parameters, rows, self._kind)
+        self._single = SingleRows(place, packing, encoding)
+
+    def read_vectors(
+        self, reader: BlockReader, vectors: NDArray[np.int64], counters: ReadCounters, *, verify: bool
+    ) -> pa.Array[Any]:
+        """See `StoredColumn.read_vectors`."""
+        place = self._place
+        offsets, lengths = self._ranges(vectors)
+        checksums = place.checksums.values[vectors] if verify else None
+        with place.naming("values", vectors):
+            payload = reader.read_ranges(offsets, lengths, counters, checksums)
+        rows = place.vector_rows(vectors)
+        total = int(rows.sum())
+        values = pa.allocate_buffer(-(-total * self._bits // 8))
+        bitmap = pa.allocate_buffer(-(-total // 8)) if place.null_counts[vectors].any() else None
+        try:
+            nulls = _native.unpack_vectors(
+                self._kind,
+                payload,
+                np.cumsum(lengths) - lengths,
+                self._packing[vectors],
+                rows,
+                self._encoding.divisor,
+                self._encoding.origin,
+                values,
+                bitmap,
+            )
+        except ValueError as error:
+            raise CorruptionError(f'column "{place.name}": {error}', place.path) from error
+        return pa.Array.from_buffers(place.type, total, [bitmap, values], nulls)
+
+    def read_rows(
+        self, reader: BlockReader, rows: NDArray[np.int64], counters: ReadCounters
+    ) -> pa.Array[Any]:
+        """See `StoredColumn.read_rows`."""
+        return self._single.read(reader, rows, counters)
+
+    def vectors_footprint(self, vectors: NDArray[np.int64], block_size: int) -> Footprint:
+        """See `StoredColumn.vectors_footprint`."""
+        return Footprint(*_native.count_range_blocks(*self._ranges(vectors), block_size))
+
+    def rows_footprint(
+        self, rows: NDArray[np.int64] | int, vectors: NDArray[np.int64], block_size: int
+    ) -> Footprint:
+        """See `StoredColumn.rows_footprint`; which rows are escapes, only the data tell."""
+        if isinstance(rows, int):
+            return expected_footprint(rows, self.vectors_footprint(vectors, block_size))
+        return Footprint(*self._single.count_blocks(rows, block_size))
+
+    def _ranges(self, vectors: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return self._place.layout.values.offset + self._starts[vectors], self._lengths[vectors]
+
+    def _require_parameters(self, rows: NDArray[np.int64]) -> None:
+        """Payloads lie end to end and fill the buffer; codes of NULL are where statistics know of nulls."""
+        place, parameters, size = self._place, self.parameters, self._place.layout.values.length
+        fault = find_fault(parameters, rows, self._kind, size)
+        if fault is not None:
+            raise place.corrupt(fault[0], fault[1])
+        ends = np.cumsum(payload_bytes(parameters, rows, self._kind))
+        gaps = payload_starts(parameters) != np.concatenate([[0], ends[:-1]])
+        if ends[-1] != size:
+            gaps[-1] = True
+        if gaps.any():
+            raise place.corrupt(int(np.argmax(gaps)), "its values do not lie behind those before")
+        odd = has_nulls(parameters) != (place.null_counts > 0)
+        if odd.any():
+            raise place.corrupt(int(np.argmax(odd)), "whether it has nulls is said in two ways")

@@ -1,0 +1,50 @@
+"""Single rows of packed columns: a load of 8 bytes each, and another one for the few that are exceptions."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery import _native
+from bamquery.storage.encodings.plain import ColumnPlace
+from bamquery.storage.files.buffers import view
+from bamquery.storage.format.layout import LOAD_BYTES, PackedLayout
+from bamquery.storage.format.storable_types import value_bits, value_kind
+from bamquery.storage.readers.block_reader import BlockReader, ReadCounters
+
+_LOAD: Final = 1, LOAD_BYTES
+"""Stride and width of what is gathered: bytes anywhere."""
+
+
+class SingleRows:
+    """Reads rows of one column."""
+
+    def __init__(self, place: ColumnPlace, packing: NDArray[np.uint8], encoding: PackedLayout) -> None:
+        """`packing`: parameters of all vectors; they are possible."""
+        self._place = place
+        self._scale = encoding.divisor, encoding.origin
+        self._column = value_kind(place.type), packing, place.rows, place.layout.values.length
+        self._bits = value_bits(place.type)
+
+    def count_blocks(self, rows: NDArray[np.int64], block_size: int) -> tuple[int, int]:
+        """Runs of blocks, and blocks, that hold the codes of `rows`; exceptions lie near behind codes."""
+        places = _native.packed_places(*self._column, rows)
+        return _native.count_row_blocks(self._place.layout.values.offset, *_LOAD, places, block_size)
+
+    def read(self, reader: BlockReader, rows: NDArray[np.int64], counters: ReadCounters) -> pa.Array[Any]:
+        """The values at `rows`; see `StoredColumn.read_rows`."""
+        base = self._place.layout.values.offset
+        words = reader.gather(base, *_LOAD, _native.packed_places(*self._column, rows), counters)
+        values = pa.allocate_buffer(-(-len(rows) * self._bits // 8))
+        bitmap = pa.allocate_buffer(-(-len(rows) // 8))
+        left, places = _native.unpack_rows(*self._column, *self._scale, rows, words, values, bitmap)
+        if len(left):
+            order = np.argsort(places, kind="stable")
+            rest = reader.gather(base, *_LOAD, places[order], counters)
+            _native.unpack_rest(*self._column, rows, left[order], rest, values, bitmap)
+        valid = np.unpackbits(np.frombuffer(view(bitmap), np.uint8), count=len(rows), bitorder="little")
+        nulls = len(rows) - int(np.count_nonzero(valid))
+        return pa.Array.from_buffers(self._place.type, len(rows), [bitmap if nulls else None, values], nulls)

@@ -1,0 +1,108 @@
+"""Strings of few distinct values: found out while they pass, as codes of a dictionary that grows.
+
+What was taken for such a column and is none becomes strings again: until then its rows are held as codes of two
+bytes, a quarter of what their strings take, or less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bamquery import _native
+from bamquery.storage.files.buffers import view
+
+_MOST_VALUES: Final = 1 << 16
+_LOOKED_AT: Final = 1 << 16
+"""Rows after which a column must have few values."""
+_FEW: Final = 4
+"""Rows, on average, that must share a value."""
+_WORTH: Final = 0.9
+"""Part of the plain column's bytes above which a dictionary is not worth it."""
+
+
+class StringDictionary:
+    """The distinct strings of a column and the codes of its rows; or its strings, where they are too many."""
+
+    def __init__(self, type_: pa.DataType, chunks: Iterator[pa.Array[Any]]) -> None:
+        """Take chunks until they are all there, or it is clear that no dictionary is worth it.
+
+        Raises:
+            ValueError: offsets are damaged, or a string is not UTF-8.
+        """
+        self._type = type_
+        self._chunks = chunks
+        self._known: Any = pa.array([], type_)
+        self._codes: list[Any] = []
+        self._last: pa.Array[Any] | None = None
+        self.plain_bytes = 0
+        """Bytes of all strings."""
+        self._rows = 0
+        self.is_worth = self._take() and self._is_small()
+
+    def _take(self) -> bool:
+        for chunk in self._chunks:
+            self._require_offsets(chunk)
+            codes = self._encode(chunk)
+            self._rows += len(chunk)
+            many = self._rows >= _LOOKED_AT and _FEW * len(self._known) > self._rows
+            if many or len(self._known) > _MOST_VALUES:
+                self._last = chunk
+                return False
+            self._codes.append(codes.cast(pa.uint16()))
+        return True
+
+    def _require_offsets(self, chunk: Any) -> None:
+        """Arrow trusts them."""
+        _, offsets, data = chunk.buffers()
+        if len(chunk):
+            _native.string_ends(offsets, chunk.offset, len(chunk), view(data).nbytes, None, 0, 0)
+
+    def _encode(self, chunk: Any) -> Any:
+        own = chunk.dictionary_encode()
+        places = pc.index_in(own.dictionary, value_set=self._known)
+        if places.null_count:
+            new = own.dictionary.filter(places.is_null())
+            new.validate(full=True)
+            self._known = pa.concat_arrays([self._known, new])
+            places = pc.index_in(own.dictionary, value_set=self._known)
+        codes = places.take(own.indices)
+        lengths = pc.binary_length(own.dictionary).to_numpy(zero_copy_only=False)
+        used = own.indices.drop_null().to_numpy(zero_copy_only=False)
+        self.plain_bytes += int(lengths[used].sum()) if len(used) else 0
+        return codes
+
+    def _is_small(self) -> bool:
+        nulls = any(codes.null_count for codes in self._codes)
+        bits = max(len(self._known) - 1 + nulls, 0).bit_length()
+        kept = self._known.nbytes + self._rows * (bits + 1 / 8) / 8
+        return bool(kept < _WORTH * (8 * self._rows + self.plain_bytes))
+
+    def strings(self) -> Iterator[pa.Array[Any]]:
+        """The column as it came, where no dictionary is worth it."""
+        codes, self._codes = self._codes[::-1], []
+        while codes:
+            yield self._known.take(codes.pop())
+        if self._last is not None:
+            last, self._last = self._last, None
+            yield last
+        yield from self._chunks
+
+    def sorted_codes(self) -> tuple[pa.Array[Any], Iterator[pa.Array[Any]]]:
+        """The distinct strings in order, and the column as arrays of codes with this dictionary."""
+        order = pc.array_sort_indices(self._known).to_numpy()
+        ranks = np.empty(len(order), np.int32)
+        ranks[order] = np.arange(len(order), dtype=np.int32)
+        values = self._known.take(pa.array(order))
+        codes, self._codes = self._codes[::-1], []
+
+        def chunks() -> Iterator[pa.Array[Any]]:
+            ranked = pa.array(ranks)
+            while codes:
+                yield pa.DictionaryArray.from_arrays(ranked.take(codes.pop()), values)
+
+        return values, chunks()

@@ -1,0 +1,168 @@
+#include "storage/native/packed/decode.hpp"
+
+#include <cstring>
+
+#include "storage/native/bitmap.hpp"
+#include "storage/native/packed/decode_values.hpp"
+
+namespace bamquery {
+namespace {
+
+#if defined(__x86_64__)
+template <typename T, typename Code>
+BAMQUERY_AVX2 void decode_values_avx2(const Code* codes, std::uint32_t rows, const PackedVector& vector,
+                                      const PackedScale& scale, T* out) {
+  decode_values<true>(codes, rows, vector, scale, out);
+}
+template <typename T, typename Code>
+BAMQUERY_AVX512 void decode_values_avx512(const Code* codes, std::uint32_t rows, const PackedVector& vector,
+                                          const PackedScale& scale, T* out) {
+  decode_values<true>(codes, rows, vector, scale, out);
+}
+#endif
+
+template <typename T, typename Code>
+void decode_ordinary(SimdLevel level, const Code* codes, std::uint32_t rows, const PackedVector& vector,
+                     const PackedScale& scale, T* out) {
+#if defined(__x86_64__)
+  if (level == SimdLevel::kAvx512) return decode_values_avx512(codes, rows, vector, scale, out);
+  if (level == SimdLevel::kAvx2) return decode_values_avx2(codes, rows, vector, scale, out);
+#else
+  static_cast<void>(level);
+#endif
+  decode_values<false>(codes, rows, vector, scale, out);
+}
+
+std::uint32_t count(const VectorMask& mask) {
+  std::uint32_t set = 0;
+  for (const std::uint64_t word : mask) set += static_cast<std::uint32_t>(std::popcount(word));
+  return set;
+}
+
+template <typename T, typename Code>
+std::uint32_t decode_codes(SimdLevel level, const Payload& payload, const PackedVector& vector,
+                           std::uint32_t rows, const PackedScale& scale, T* out, VectorMask& valid) {
+  CodeBuffer<Code> codes;
+  unpack_codes(level, payload.bytes(), vector.bits, rows, codes);
+  decode_ordinary(level, codes.codes, rows, vector, scale, out);
+  const std::uint64_t first = vector.first_special();
+  VectorMask special;
+  if (vector.escapes() > 0) {
+    codes_within(level, codes, rows, first, first + vector.escapes() - 1, special.data());
+    for (std::uint32_t word = 0; 64 * word < rows; ++word) {
+      for (std::uint64_t left = special[word] & valid[word]; left != 0; left &= left - 1) {
+        const std::uint32_t row = 64 * word + static_cast<std::uint32_t>(std::countr_zero(left));
+        out[row] = packed_escape<T>(payload.escape(static_cast<std::uint32_t>(codes.codes[row] - first)));
+      }
+    }
+  }
+  if (!vector.has_nulls()) return 0;
+  codes_within(level, codes, rows, vector.null_code(), vector.null_code(), special.data());
+  for (std::uint32_t word = 0; 64 * word < rows; ++word) valid[word] &= ~special[word];
+  return rows - count(valid);
+}
+
+template <typename T>
+std::uint32_t copy_raw(const Payload& payload, const PackedVector& vector, std::uint32_t rows, T* out,
+                       VectorMask& valid) {
+  std::memcpy(out, payload.bytes(), rows * sizeof(T));
+  if (!vector.has_nulls()) return 0;
+  const std::byte* bitmap = payload.bytes() + packed_bitmap_start(rows, sizeof(T));
+  for (std::uint32_t word = 0; word < valid.size(); ++word) {
+    std::uint64_t set;
+    std::memcpy(&set, bitmap + 8 * word, sizeof set);
+    valid[word] &= set;
+  }
+  return rows - count(valid);
+}
+
+// Values of a vector, as Arrow has them, from row `row` on.
+template <typename T>
+void store_values(ValueKind kind, const T* decoded, std::uint32_t rows, std::byte* values, std::int64_t row) {
+  if (kind == ValueKind::kBool) {
+    VectorMask bits{};
+    for (std::uint32_t i = 0; i < rows; ++i) {
+      bits[i / 64] |= (static_cast<std::uint64_t>(decoded[i]) & 1) << (i % 64);
+    }
+    copy_bits({reinterpret_cast<const std::uint8_t*>(bits.data()), 0}, rows,
+              reinterpret_cast<std::uint8_t*>(values), row);
+  } else {
+    std::byte* at = values + 16 * row;  // low halves, then high ones: their signs
+    for (std::uint32_t i = 0; i < rows; ++i, at += 16) {
+      const auto low = static_cast<std::int64_t>(decoded[i]);
+      const std::int64_t high = low >> 63;
+      std::memcpy(at, &low, sizeof low);
+      std::memcpy(at + 8, &high, sizeof high);
+    }
+  }
+}
+
+}  // namespace
+
+VectorMask first_rows(std::uint32_t rows) {
+  VectorMask mask{};
+  for (std::uint32_t word = 0; 64 * word < rows; ++word) {
+    const std::uint32_t left = rows - 64 * word;
+    mask[word] = left >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << left) - 1;
+  }
+  return mask;
+}
+
+template <typename T>
+std::uint32_t decode_vector(SimdLevel level, const Payload& payload, const PackedVector& vector,
+                            std::uint32_t rows, const PackedScale& scale, T* out, VectorMask& valid) {
+  valid = first_rows(rows);
+  if (vector.is_raw()) return copy_raw(payload, vector, rows, out, valid);
+  if (vector.bits <= kNarrowBits) {
+    return decode_codes<T, std::uint32_t>(level, payload, vector, rows, scale, out, valid);
+  }
+  return decode_codes<T, std::uint64_t>(level, payload, vector, rows, scale, out, valid);
+}
+
+std::int64_t unpack_vectors(ValueKind kind, std::span<const std::byte> payload,
+                            std::span<const std::int64_t> starts, std::span<const PackedVector> vectors,
+                            std::span<const std::int64_t> rows, const PackedScale& scale, std::byte* values,
+                            std::uint8_t* bitmap) {
+  const SimdLevel level = simd_level();
+  const PackedKind packed = packed_kind(kind);
+  return with_packed_type(kind, [&]<typename T>(T) {
+    const bool in_place = packed.width == sizeof(T) && kind != ValueKind::kBool;
+    std::int64_t row = 0;
+    std::int64_t nulls = 0;
+    for (std::size_t v = 0; v < vectors.size(); ++v) {
+      const Payload found(payload, starts[v], vectors[v], rows[v], packed, static_cast<std::int64_t>(v));
+      const auto count_of = static_cast<std::uint32_t>(rows[v]);
+      VectorMask valid;
+      if (in_place) {
+        auto* out = reinterpret_cast<T*>(values + row * static_cast<std::int64_t>(sizeof(T)));
+        nulls += decode_vector(level, found, vectors[v], count_of, scale, out, valid);
+      } else {
+        std::array<T, kPackedVectorRows> decoded;
+        nulls += decode_vector(level, found, vectors[v], count_of, scale, decoded.data(), valid);
+        store_values(kind, decoded.data(), count_of, values, row);
+      }
+      if (bitmap != nullptr) {
+        copy_bits({reinterpret_cast<const std::uint8_t*>(valid.data()), 0}, count_of, bitmap, row);
+      }
+      row += count_of;
+    }
+    return nulls;
+  });
+}
+
+#define BAMQUERY_DECODE(T)                                                                               \
+  template std::uint32_t decode_vector<T>(SimdLevel, const Payload&, const PackedVector&, std::uint32_t, \
+                                          const PackedScale&, T*, VectorMask&)
+BAMQUERY_DECODE(std::int8_t);
+BAMQUERY_DECODE(std::int16_t);
+BAMQUERY_DECODE(std::int32_t);
+BAMQUERY_DECODE(std::int64_t);
+BAMQUERY_DECODE(std::uint8_t);
+BAMQUERY_DECODE(std::uint16_t);
+BAMQUERY_DECODE(std::uint32_t);
+BAMQUERY_DECODE(std::uint64_t);
+BAMQUERY_DECODE(float);
+BAMQUERY_DECODE(double);
+#undef BAMQUERY_DECODE
+
+}  // namespace bamquery

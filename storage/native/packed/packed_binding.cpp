@@ -1,0 +1,308 @@
+#include <pybind11/stl.h>
+
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "driver/native/bindings/bindings.hpp"
+#include "driver/native/bindings/buffers.hpp"
+#include "storage/native/kinds.hpp"
+#include "storage/native/packed/compare.hpp"
+#include "storage/native/packed/decode.hpp"
+#include "storage/native/packed/pack.hpp"
+#include "storage/native/packed/sample.hpp"
+#include "storage/native/packed/take.hpp"
+
+namespace py = pybind11;
+
+namespace bamquery {
+namespace {
+
+// Sizes are checked here, once, so that a wrong call from Python is an exception and never a stray write.
+void require(bool condition, const char* what) {
+  if (!condition) throw py::value_error(what);
+}
+
+// An array of a type, where bytes-like objects are given; aligned as it needs.
+template <typename T>
+std::span<const T> span_of(const ByteView& view, const char* what) {
+  const auto* data = view.bytes().data();
+  require(view.bytes().size() % sizeof(T) == 0, what);
+  require(reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0, "it is not aligned");
+  return {reinterpret_cast<const T*>(data), view.bytes().size() / sizeof(T)};
+}
+
+std::size_t plain_bytes(const Kind& kind, std::int64_t rows) {
+  const auto count = static_cast<std::size_t>(rows);
+  return kind.kind == ValueKind::kBool ? (count + 7) / 8 : count * static_cast<std::size_t>(kind.width);
+}
+
+void require_aligned(const Kind& kind, const std::byte* values) {
+  require(reinterpret_cast<std::uintptr_t>(values) % static_cast<std::uintptr_t>(kind.width) == 0,
+          "values are not aligned");
+}
+
+PackedScale scale_of(std::uint64_t divisor, std::uint64_t origin) {
+  require(divisor != 0, "the divisor is 0");
+  return {divisor, origin};
+}
+
+std::optional<ByteView> optional_view(const py::object& object, bool writable) {
+  std::optional<ByteView> view;
+  if (!object.is_none()) view.emplace(object, writable);
+  return view;
+}
+
+template <typename T>
+py::array_t<T> array_of(const std::vector<T>& values) {
+  return py::array_t<T>(static_cast<py::ssize_t>(values.size()), values.data());
+}
+
+py::tuple py_pack_vectors(const std::string& kind_name, const py::object& values, const py::object& validity,
+                          std::int64_t rows, std::uint64_t divisor, std::uint64_t origin,
+                          const py::bytes& exponents) {
+  const Kind& kind = find_kind(kind_name);
+  const ByteView from(values, false);
+  const std::optional<ByteView> valid = optional_view(validity, false);
+  const std::string tried = exponents;
+  require(rows >= 0 && plain_bytes(kind, rows) <= from.bytes().size(), "values are too few");
+  require(!valid || static_cast<std::size_t>(rows + 7) / 8 <= valid->bytes().size(), "bitmap is too small");
+  require_aligned(kind, from.bytes().data());
+  for (const char exponent : tried) {
+    require(static_cast<unsigned char>(exponent) <= kPackedMaxExponent, "an exponent is too large");
+  }
+  const PackOptions options{kind.kind,
+                            scale_of(divisor, origin),
+                            {reinterpret_cast<const std::uint8_t*>(tried.data()), tried.size()}};
+  PackedVectors packed;
+  {
+    const py::gil_scoped_release unlocked;
+    packed =
+        pack_vectors(options, from.bytes().data(),
+                     valid ? reinterpret_cast<const std::uint8_t*>(valid->bytes().data()) : nullptr, rows);
+  }
+  const auto vectors = static_cast<py::ssize_t>(packed.vectors.size());
+  py::array_t<std::uint8_t> parameters({vectors, static_cast<py::ssize_t>(sizeof(PackedVector))});
+  if (vectors > 0) {
+    std::memcpy(parameters.mutable_data(), packed.vectors.data(),
+                packed.vectors.size() * sizeof(PackedVector));
+  }
+  // The array takes the payload over: it is large.
+  auto owned = std::make_unique<std::vector<std::byte>>(std::move(packed.payload));
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(owned->data());
+  const auto size = static_cast<py::ssize_t>(owned->size());
+  const py::capsule owner(owned.release(),
+                          [](void* vector) { delete static_cast<std::vector<std::byte>*>(vector); });
+  const py::array_t<std::uint8_t> payload(size, bytes, owner);
+  return py::make_tuple(payload, parameters, array_of(packed.crcs));
+}
+
+py::dict py_packing_sample(const std::string& kind_name, const py::object& values, const py::object& validity,
+                           std::int64_t rows) {
+  const Kind& kind = find_kind(kind_name);
+  const ByteView from(values, false);
+  const std::optional<ByteView> valid = optional_view(validity, false);
+  require(rows >= 0 && plain_bytes(kind, rows) <= from.bytes().size(), "values are too few");
+  require(!valid || static_cast<std::size_t>(rows + 7) / 8 <= valid->bytes().size(), "bitmap is too small");
+  require_aligned(kind, from.bytes().data());
+  PackingSample sample;
+  {
+    const py::gil_scoped_release unlocked;
+    sample =
+        sample_packing(kind.kind, from.bytes().data(),
+                       valid ? reinterpret_cast<const std::uint8_t*>(valid->bytes().data()) : nullptr, rows);
+  }
+  py::dict found;
+  found["fits"] = sample.fits;
+  found["bits"] = sample.bits;
+  found["divisor"] = sample.scale.divisor;
+  found["origin"] = sample.scale.origin;
+  found["exponents"] =
+      py::bytes(reinterpret_cast<const char*>(sample.exponents.data()), sample.exponents.size());
+  found["distinct"] = sample.distinct;
+  return found;
+}
+
+// What a caller says of vectors that lie in one buffer.
+struct VectorsView {
+  VectorsView(const py::object& payload_, const RowArray& starts_, const py::object& parameters_,
+              const RowArray& rows_)
+      : payload(payload_, false),
+        parameters(parameters_, false),
+        starts(as_span(starts_)),
+        rows(as_span(rows_)) {
+    vectors = span_of<PackedVector>(parameters, "parameters have 16 bytes a vector");
+    require(starts.size() == vectors.size() && rows.size() == vectors.size(),
+            "starts, parameters and rows are not as many");
+    for (const std::int64_t count : rows) {
+      require(count >= 0 && count <= kVectorRows, "no vector has so many rows");
+      total += count;
+    }
+  }
+
+  ByteView payload;
+  ByteView parameters;
+  std::span<const PackedVector> vectors;
+  std::span<const std::int64_t> starts;
+  std::span<const std::int64_t> rows;
+  std::int64_t total = 0;
+};
+
+std::int64_t py_unpack_vectors(const std::string& kind_name, const py::object& payload,
+                               const RowArray& starts, const py::object& parameters, const RowArray& rows,
+                               std::uint64_t divisor, std::uint64_t origin, const py::object& values,
+                               const py::object& bitmap) {
+  const Kind& kind = find_kind(kind_name);
+  const VectorsView view(payload, starts, parameters, rows);
+  const ByteView to(values, true);
+  const std::optional<ByteView> valid = optional_view(bitmap, true);
+  require(plain_bytes(kind, view.total) <= to.bytes().size(), "values do not fit");
+  require(!valid || static_cast<std::size_t>(view.total + 7) / 8 <= valid->bytes().size(),
+          "the bitmap is too small");
+  require_aligned(kind, to.bytes().data());
+  const PackedScale scale = scale_of(divisor, origin);
+  const py::gil_scoped_release unlocked;
+  return unpack_vectors(kind.kind, view.payload.bytes(), view.starts, view.vectors, view.rows, scale,
+                        to.writable().data(),
+                        valid ? reinterpret_cast<std::uint8_t*>(valid->writable().data()) : nullptr);
+}
+
+py::array_t<std::int64_t> py_packed_places(const std::string& kind_name, const py::object& parameters,
+                                           std::int64_t column_rows, std::int64_t data_bytes,
+                                           const RowArray& rows) {
+  const Kind& kind = find_kind(kind_name);
+  const ByteView of_vectors(parameters, false);
+  const auto vectors = span_of<PackedVector>(of_vectors, "parameters have 16 bytes a vector");
+  py::array_t<std::int64_t> places(rows.size());
+  std::int64_t* out = places.mutable_data();
+  const py::gil_scoped_release unlocked;
+  PackedRows(kind.kind, vectors, column_rows, data_bytes).places(as_span(rows), out);
+  return places;
+}
+
+py::tuple py_unpack_rows(const std::string& kind_name, const py::object& parameters, std::int64_t column_rows,
+                         std::int64_t data_bytes, std::uint64_t divisor, std::uint64_t origin,
+                         const RowArray& rows, const py::object& words, const py::object& values,
+                         const py::object& bitmap) {
+  const Kind& kind = find_kind(kind_name);
+  const ByteView of_vectors(parameters, false);
+  const ByteView loaded(words, false);
+  const ByteView to(values, true);
+  const ByteView valid(bitmap, true);
+  const auto vectors = span_of<PackedVector>(of_vectors, "parameters have 16 bytes a vector");
+  const auto words_of = span_of<std::uint64_t>(loaded, "words have 8 bytes");
+  const auto rows_of = as_span(rows);
+  const auto count = static_cast<std::int64_t>(rows_of.size());
+  require(words_of.size() == rows_of.size(), "rows and words are not as many");
+  require(plain_bytes(kind, count) <= to.bytes().size(), "values do not fit");
+  require((rows_of.size() + 7) / 8 <= valid.bytes().size(), "the bitmap is too small");
+  const PackedScale scale = scale_of(divisor, origin);
+  PackedRows::Rest rest;
+  {
+    const py::gil_scoped_release unlocked;
+    rest = PackedRows(kind.kind, vectors, column_rows, data_bytes)
+               .unpack(rows_of, words_of, scale, to.writable().data(),
+                       reinterpret_cast<std::uint8_t*>(valid.writable().data()));
+  }
+  return py::make_tuple(array_of(rest.positions), array_of(rest.places));
+}
+
+void py_unpack_rest(const std::string& kind_name, const py::object& parameters, std::int64_t column_rows,
+                    std::int64_t data_bytes, const RowArray& rows, const RowArray& positions,
+                    const py::object& words, const py::object& values, const py::object& bitmap) {
+  const Kind& kind = find_kind(kind_name);
+  const ByteView of_vectors(parameters, false);
+  const ByteView loaded(words, false);
+  const ByteView to(values, true);
+  const ByteView valid(bitmap, true);
+  const auto vectors = span_of<PackedVector>(of_vectors, "parameters have 16 bytes a vector");
+  const auto words_of = span_of<std::uint64_t>(loaded, "words have 8 bytes");
+  const auto rows_of = as_span(rows);
+  const auto positions_of = as_span(positions);
+  require(words_of.size() == positions_of.size(), "positions and words are not as many");
+  require(plain_bytes(kind, static_cast<std::int64_t>(rows_of.size())) <= to.bytes().size(),
+          "values do not fit");
+  require((rows_of.size() + 7) / 8 <= valid.bytes().size(), "the bitmap is too small");
+  const py::gil_scoped_release unlocked;
+  PackedRows(kind.kind, vectors, column_rows, data_bytes)
+      .unpack_rest(rows_of, positions_of, words_of, to.writable().data(),
+                   reinterpret_cast<std::uint8_t*>(valid.writable().data()));
+}
+
+// Terms have (intervals, whether negated); bounds have a low and a high key an interval, of 16 bytes each for
+// int128 and of 8 for other kinds.
+std::vector<KeyTerm> terms_of(const Kind& kind, std::span<const std::int64_t> terms,
+                              std::span<const std::uint64_t> bounds) {
+  const std::size_t words = kind.kind == ValueKind::kInt128 ? 2 : 1;
+  const auto key = [&](std::size_t at) {
+    return words == 1 ? WideOrderKey{bounds[at]} : WideOrderKey{bounds[at + 1]} << 64 | bounds[at];
+  };
+  require(terms.size() % 2 == 0, "terms have two numbers each");
+  std::vector<KeyTerm> found;
+  std::size_t next = 0;
+  for (std::size_t term = 0; term < terms.size(); term += 2) {
+    KeyTerm made{{}, terms[term + 1] != 0};
+    for (std::int64_t i = 0; i < terms[term]; ++i, next += 2 * words) {
+      require(next + 2 * words <= bounds.size(), "bounds are too few");
+      made.intervals.push_back({key(next), key(next + words)});
+    }
+    found.push_back(std::move(made));
+  }
+  return found;
+}
+
+std::int64_t py_compare_packed(const std::string& kind_name, const py::object& payload,
+                               const RowArray& starts, const py::object& parameters, const RowArray& rows,
+                               std::uint64_t divisor, std::uint64_t origin, const RowArray& terms,
+                               const py::object& bounds, bool wants_nulls, const py::object& mask) {
+  const Kind& kind = find_kind(kind_name);
+  const VectorsView view(payload, starts, parameters, rows);
+  const ByteView keys(bounds, false);
+  const ByteView to(mask, true);
+  const auto conditions = terms_of(kind, as_span(terms), span_of<std::uint64_t>(keys, "bounds have 8 bytes"));
+  const PackedScale scale = scale_of(divisor, origin);
+  require(static_cast<std::size_t>(view.total + 7) / 8 <= to.bytes().size(), "the mask is too small");
+  const py::gil_scoped_release unlocked;
+  PackedPredicate predicate(kind.kind, scale, conditions, wants_nulls);
+  return compare_packed(predicate, view.payload.bytes(), view.starts, view.vectors, view.rows,
+                        reinterpret_cast<std::uint8_t*>(to.writable().data()));
+}
+
+std::vector<std::string> py_simd_levels() {
+  std::vector<std::string> names;
+  for (const SimdLevel level : simd_levels()) names.emplace_back(simd_level_name(level));
+  return names;
+}
+
+void py_use_simd_level(const std::string& name) {
+  for (const SimdLevel level : simd_levels()) {
+    if (name == simd_level_name(level)) return use_simd_level(level);
+  }
+  throw py::value_error("this processor has no " + name);
+}
+
+}  // namespace
+
+void bind_packed(py::module_& module) {
+  using py::arg;
+  module.def("pack_vectors", &py_pack_vectors, arg("kind"), arg("values"), arg("validity"), arg("rows"),
+             arg("divisor"), arg("origin"), arg("exponents"));
+  module.def("packing_sample", &py_packing_sample, arg("kind"), arg("values"), arg("validity"), arg("rows"));
+  module.def("unpack_vectors", &py_unpack_vectors, arg("kind"), arg("payload"), arg("starts"),
+             arg("parameters"), arg("rows"), arg("divisor"), arg("origin"), arg("values"), arg("bitmap"));
+  module.def("compare_packed", &py_compare_packed, arg("kind"), arg("payload"), arg("starts"),
+             arg("parameters"), arg("rows"), arg("divisor"), arg("origin"), arg("terms"), arg("bounds"),
+             arg("wants_nulls"), arg("mask"));
+  module.def("packed_places", &py_packed_places, arg("kind"), arg("parameters"), arg("column_rows"),
+             arg("data_bytes"), arg("rows"));
+  module.def("unpack_rows", &py_unpack_rows, arg("kind"), arg("parameters"), arg("column_rows"),
+             arg("data_bytes"), arg("divisor"), arg("origin"), arg("rows"), arg("words"), arg("values"),
+             arg("bitmap"));
+  module.def("unpack_rest", &py_unpack_rest, arg("kind"), arg("parameters"), arg("column_rows"),
+             arg("data_bytes"), arg("rows"), arg("positions"), arg("words"), arg("values"), arg("bitmap"));
+  module.def("simd_levels", &py_simd_levels);
+  module.def("use_simd_level", &py_use_simd_level, arg("name"));
+}
+
+}  // namespace bamquery

@@ -1,0 +1,69 @@
+#include "storage/native/packed/payload.hpp"
+
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+namespace bamquery {
+
+PackedKind packed_kind(ValueKind kind) {
+  switch (kind) {
+    case ValueKind::kBool:
+      return {PackedType::kNeverRaw, 1};
+    case ValueKind::kInt128:
+      return {PackedType::kNeverRaw, 16};
+    case ValueKind::kFloat32:
+      return {PackedType::kFloating, 4};
+    case ValueKind::kFloat64:
+      return {PackedType::kFloating, 8};
+    default:
+      return {PackedType::kWholeNumber,
+              with_packed_type(kind, [](auto value) { return static_cast<std::uint32_t>(sizeof value); })};
+  }
+}
+
+void throw_packed_fault(std::int64_t vector, PackedFault fault) {
+  const char* what = "";
+  switch (fault) {
+    case PackedFault::kNone:
+      break;
+    case PackedFault::kForm:
+      what = "its form is none of this type";
+      break;
+    case PackedFault::kExponent:
+      what = "its exponent is impossible";
+      break;
+    case PackedFault::kBits:
+      what = "its codes are too wide";
+      break;
+    case PackedFault::kEscapes:
+      what = "it has more escapes than codes";
+      break;
+    case PackedFault::kPayload:
+      what = "its values lie outside of the column's data";
+      break;
+  }
+  throw std::invalid_argument("packed vector " + std::to_string(vector) + " cannot be: " + what);
+}
+
+Payload::Payload(std::span<const std::byte> data, std::int64_t start, const PackedVector& vector,
+                 std::int64_t rows, const PackedKind& kind, std::int64_t number) {
+  const auto at = static_cast<std::uint64_t>(start);
+  if (rows < 0 || rows > kPackedVectorRows || at > data.size()) {
+    throw_packed_fault(number, PackedFault::kPayload);
+  }
+  const auto count = static_cast<std::uint32_t>(rows);
+  const std::size_t available = data.size() - at;
+  const PackedFault fault = packed_fault(vector, kind.type, count, kind.width, available);
+  if (fault != PackedFault::kNone) throw_packed_fault(number, fault);
+  escapes_ = vector.is_raw() ? 0 : packed_code_bytes(vector.bits, count);
+  const std::size_t bytes = packed_bytes(vector, count, kind.width);
+  bytes_ = data.data() + at;
+  if (bytes + kCodeSlack > available) {
+    if (bytes > 0) std::memcpy(copy_.data(), bytes_, bytes);
+    std::memset(copy_.data() + bytes, 0, kCodeSlack);
+    bytes_ = copy_.data();
+  }
+}
+
+}  // namespace bamquery

@@ -105,7 +105,8 @@ void test_hostile(const KindOf& kind) {
       vector.offset = static_cast<std::uint32_t>(random_bits() % (bytes / 16 + 2));
       vector.bits = static_cast<std::uint8_t>(random_bits() % 9 == 0 ? 64 : random_bits() % 57);
       vector.exponent_form &= 0x8f;
-      vector.escapes_nulls &= random_bits() % 2 == 0 ? 0x8003 : 0x80ff;
+      vector.escapes_nulls =
+          static_cast<std::uint16_t>(vector.escapes_nulls & (random_bits() % 2 == 0 ? 0x8003 : 0x80ff));
     }
     starts.push_back(std::int64_t{16} * vector.offset);
   }

@@ -1,7 +1,7 @@
 """Strings of few distinct values: found out while they pass, as codes of a dictionary that grows.
 
-What was taken for such a column and is none becomes strings again: until then its rows are held as codes of two
-bytes, a quarter of what their strings take, or less.
+What was taken for such a column and is none becomes strings again: until then its rows are codes of two bytes,
+a quarter of what strings take, or less.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class StringDictionary:
         codes, self._codes = self._codes[::-1], []
 
         def chunks() -> Iterator[pa.Array[Any]]:
-            ranked = pa.array(ranks)
+            ranked: Any = pa.array(ranks)
             while codes:
                 yield pa.DictionaryArray.from_arrays(ranked.take(codes.pop()), values)
 

@@ -25,7 +25,7 @@ from bamquery.engine.cuda.scan.kernel_tables.requests import VECTOR
 from bamquery.engine.cuda.scan.resources.launcher import KERNELS, THREADS, WARPS
 from bamquery.errors import BamQueryError
 from bamquery.queries.arguments import count, positive
-from bamquery.queries.machine import describe_machine
+from bamquery.queries.measuring.machine import describe_machine
 from bamquery.storage.encodings.packed.parameters import DECIMAL, PACKED_VECTOR, UNIT, payload_bytes
 from bamquery.storage.format.layout import VECTOR_ROWS
 

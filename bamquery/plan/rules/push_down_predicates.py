@@ -18,26 +18,13 @@ from bamquery.plan.expressions import (
     walk,
 )
 from bamquery.plan.nodes import Aggregate, Filter, Join, Plan, Project, Scan, Sort, Union, Window
-from bamquery.plan.rewriting import (
-    PlanRewriter,
-    children,
-    conjunction,
-    conjuncts,
-    nodes_of,
-    renumber,
-    substitute,
-)
+from bamquery.plan.rewriting import conjunction, conjuncts, renumber, substitute, transform_plan
 from bamquery.plan.rules.gather_conditions import gather_conditions
 from bamquery.plan.rules.merge_projects import merge_projections
 from bamquery.statement_context.cancellation import check_cancelled
 
 _MOST_VARIANTS: Final = 4
 """So many different conditions go into a node that several others read; more stay above it."""
-_FEWEST_COPIES: Final = 64
-_COPIES_OF_A_NODE: Final = 2
-"""So many nodes may be copied, for each that there is, as a condition goes into what others read without it.
-In a chain of queries that each read the one before twice, once with a condition, each query would be copied
-as often as there are queries above it."""
 _MOST_PARTS: Final = 64
 """A condition that would grow to more parts than these, once it reads what columns are made of, stays above:
 columns that are made of columns, each twice, would double it with every projection, and of a chain of queries
@@ -49,30 +36,15 @@ def push_down_predicates(plan: Plan) -> Plan:
 
     So are the conditions of joins, where a side's rows that fail them have no partner and are not wanted.
     """
-    plan = gather_conditions(plan)
-    return _PredicatePushdown(plan)(plan)
+    return transform_plan(gather_conditions(plan), _PredicatePushdown().push_all)
 
 
-class _PredicatePushdown(PlanRewriter):
+class _PredicatePushdown:
     """What became of nodes with a condition: a node that several others read takes it once."""
 
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(self.push_all)
-        nodes = list(nodes_of(plan))
-        self._parents = Counter(id(child) for node in nodes for child in children(node))
-        self._shared: dict[int, Plan] = {}
-        """Rebuilt nodes that several others read, by their numbers."""
-        self._is_copying = False
-        self._copies_left = max(_FEWEST_COPIES, _COPIES_OF_A_NODE * len(nodes))
-        self._pushed: dict[tuple[int, Expression], tuple[Plan, Plan]] = {}
+    def __init__(self) -> None:
+        self._made: dict[tuple[int, Expression], tuple[Plan, Plan]] = {}
         self._variants: Counter[int] = Counter()
-
-    def __call__(self, plan: Plan) -> Plan:
-        """Rebuilt bottom-up."""
-        found = super().__call__(plan)
-        if self._parents[id(plan)] > 1:
-            self._shared[id(found)] = found
-        return found
 
     def push_all(self, plan: Plan) -> Plan:
         """The node with every condition as far down as it goes, in the order they were written."""
@@ -82,7 +54,7 @@ class _PredicatePushdown(PlanRewriter):
             case Filter(child=child, predicate=predicate):
                 kept: list[Expression] = []
                 for part in conjuncts(predicate):
-                    pushed = self._push_into(child, part)
+                    pushed = self._push(child, part)
                     if pushed is None:
                         kept.append(part)
                     else:
@@ -90,19 +62,6 @@ class _PredicatePushdown(PlanRewriter):
                 return Filter(child, conjunction(kept)) if kept else child
             case _:
                 return plan
-
-    def _push_into(self, plan: Plan, predicate: Expression) -> Plan | None:
-        """As `_push`, as long as what others read without the predicate may be copied."""
-        is_copying = self._is_copying
-        if is_copying or (id(plan) in self._shared and not isinstance(plan, Scan)):
-            if not self._copies_left:
-                return None
-            self._copies_left -= 1
-            self._is_copying = True
-        try:
-            return self._push(plan, predicate)
-        finally:
-            self._is_copying = is_copying
 
     def _push(self, plan: Plan, predicate: Expression) -> Plan | None:
         """The plan with the predicate in it, or None where it has to stay above."""
@@ -156,13 +115,13 @@ class _PredicatePushdown(PlanRewriter):
                 return None
 
     def _push_below(self, child: Plan, predicate: Expression) -> Plan:
-        found = self._pushed.get((id(child), predicate))
+        found = self._made.get((id(child), predicate))
         if found is None:
             check_cancelled()
             self._variants[id(child)] += 1
-            pushed = None if self._variants[id(child)] > _MOST_VARIANTS else self._push_into(child, predicate)
+            pushed = None if self._variants[id(child)] > _MOST_VARIANTS else self._push(child, predicate)
             made = Filter(child, predicate) if pushed is None else pushed
-            found = self._pushed[id(child), predicate] = (child, made)
+            found = self._made[id(child), predicate] = (child, made)
         return found[1]
 
     def _push_into_join(self, plan: Join, predicate: Expression) -> Plan | None:

@@ -132,27 +132,6 @@ def test_conditions_of_a_chain_go_down_together(
     assert (counts[2] - counts[1]) / (counts[1] - counts[0]) < _MOST_GROWTH
 
 
-def test_conditions_copy_no_more_than_there_is(
-    con: bamquery.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each query reads the one before twice, once with a condition: copies of all come to a growth of 4."""
-    plans: list[Plan] = []
-
-    def kept(plan: Plan) -> Plan:
-        plans.append(plan)
-        return optimizer.optimize(plan)
-
-    monkeypatch.setattr("bamquery.session.optimized_plans.optimize", kept)
-    counts = []
-    for size in (20, 40, 80):
-        chain = "".join(
-            f", c{i} AS (SELECT p.a FROM c{i - 1} p, c{i - 1} q WHERE p.a < {i})" for i in range(1, size)
-        )
-        con.sql(f"WITH c0 AS (SELECT x AS a FROM t){chain} SELECT * FROM c{size - 1}").run().close()
-        counts.append(len(list(nodes_of(push_down_predicates(plans[-1])))))
-    assert (counts[2] - counts[1]) / (counts[1] - counts[0]) < _MOST_GROWTH
-
-
 def test_a_rule_that_is_quadratic_is_seen(con: bamquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(plan: Plan) -> Plan:
         for _ in list(nodes_of(plan)):

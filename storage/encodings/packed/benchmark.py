@@ -1,8 +1,8 @@
 """`bamquery bench packed`: packing, decoding, single rows and conditions, against plain values in memory.
 
 One thread, and its processor's time. Times are the least of several runs of the whole column, so of what
-memory gives where columns are larger than caches. Plain is what numpy does with the same values: a copy, an index, a
-comparison.
+memory gives where columns are larger than caches. Plain is what numpy does with the same values: a copy, an
+index, a comparison.
 """
 
 from __future__ import annotations
@@ -117,10 +117,10 @@ def _measure(name: str, values: NDArray[Any], level: str, repeat: int) -> Result
 
 def _take(column: _Column, taken: NDArray[np.int64], out: NDArray[Any]) -> None:
     about = column.kind, column.parameters, column.rows, len(column.payload)
-    words = np.lib.stride_tricks.sliding_window_view(column.payload, 8)
+    words = np.ndarray(max(len(column.payload) - 7, 0), np.uint64, column.payload, strides=(1,))
     bitmap = np.empty(-(-len(taken) // 8), np.uint8)
 
-    def load(places: NDArray[np.int64]) -> NDArray[np.uint8]:
+    def load(places: NDArray[np.int64]) -> NDArray[np.uint64]:
         return words[np.minimum(places, len(words) - 1)]
 
     first = load(_native.packed_places(*about, taken))

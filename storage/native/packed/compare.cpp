@@ -6,7 +6,6 @@
 #include <type_traits>
 #include <vector>
 
-#include "storage/native/bitmap.hpp"
 #include "storage/native/packed/decode.hpp"
 
 namespace bamquery {
@@ -160,7 +159,7 @@ std::int64_t compare_packed(PackedPredicate& predicate, std::span<const std::byt
       VectorMask bits;
       compare_vector<T>(level, predicate, found, vectors[v], static_cast<std::uint32_t>(rows[v]), passing,
                         bits);
-      count += copy_bits({reinterpret_cast<const std::uint8_t*>(bits.data()), 0}, rows[v], mask, row);
+      count += store_mask(bits, static_cast<std::uint32_t>(rows[v]), mask, row);
       row += rows[v];
     }
     return count;

@@ -136,6 +136,15 @@ VectorMask first_rows(std::uint32_t rows) {
   return mask;
 }
 
+std::uint32_t store_mask(const VectorMask& mask, std::uint32_t rows, std::uint8_t* bitmap, std::int64_t row) {
+  if (rows < kPackedVectorRows || row % 8 != 0) {
+    return static_cast<std::uint32_t>(
+        copy_bits({reinterpret_cast<const std::uint8_t*>(mask.data()), 0}, rows, bitmap, row));
+  }
+  std::memcpy(bitmap + row / 8, mask.data(), sizeof mask);
+  return count(mask);
+}
+
 template <typename T>
 std::uint32_t decode_vector(SimdLevel level, const Payload& payload, const PackedVector& vector,
                             std::uint32_t rows, const PackedScale& scale, T* out, VectorMask& valid) {
@@ -170,7 +179,7 @@ std::int64_t unpack_vectors(ValueKind kind, std::span<const std::byte> payload,
         store_values(kind, decoded.data(), count_of, values, row);
       }
       if (bitmap != nullptr) {
-        copy_bits({reinterpret_cast<const std::uint8_t*>(valid.data()), 0}, count_of, bitmap, row);
+        store_mask(valid, count_of, bitmap, row);
       }
       row += count_of;
     }

@@ -16,6 +16,9 @@ using VectorMask = std::array<std::uint64_t, kPackedVectorRows / 64>;
 /// The lowest `rows` bits of a mask.
 VectorMask first_rows(std::uint32_t rows);
 
+/// Copies the lowest `rows` bits of a mask to bits `row` and following of `bitmap`; returns how many are set.
+std::uint32_t store_mask(const VectorMask& mask, std::uint32_t rows, std::uint8_t* bitmap, std::int64_t row);
+
 /// Decodes a vector of `rows` rows, nulls as zeros; T is that of `with_packed_type`.
 ///
 /// Sets bits of `valid` and returns the number of nulls.

@@ -136,11 +136,23 @@ CodeWindow WindowSearch::cut_ends(SimdLevel level, std::uint32_t count, std::int
     std::uint32_t escapes;
     const std::uint64_t codes = std::uint64_t{1} << bits;
     if (!cut(codes, true, escapes) && !cut(codes, false, escapes)) break;
+    // What is left may need far fewer bits: outliers are far away.
+    std::uint64_t least = last, most = first;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::uint64_t offset = offsets_.codes[i];
+      const bool kept = offset - first <= last - first;
+      least = kept && offset < least ? offset : least;
+      most = kept && offset > most ? offset : most;
+    }
+    first = least;
+    last = most;
+    bits = std::min(bits, static_cast<std::uint32_t>(std::bit_width(last - first + taken + escapes)));
     const std::uint64_t cost = payload_bits(bits, special.escapes + escapes, special.rows);
     if (cost < best.payload_bits) {
       best = {static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + first), last - first + 1, bits,
               cost};
     }
+    if (bits <= kFewBits) break;
   }
   return best;
 }

@@ -129,9 +129,9 @@ def _take(column: _Column, taken: NDArray[np.int64], out: NDArray[Any]) -> None:
 
 def _key(value: Any) -> int:
     """The order key of a value that is not negative."""
-    dtype = value.dtype
-    sign = 1 << (8 * max(dtype.itemsize, 4) - 1)
-    return sign | int(value.view(f"u{dtype.itemsize}") if dtype.kind == "f" else value)
+    size = int(value.dtype.itemsize)
+    number = int(value.view(f"u{size}") if value.dtype.kind == "f" else value)
+    return 1 << (8 * max(size, 4) - 1) | number
 
 
 def _greatest_key(dtype: np.dtype[Any]) -> int:

@@ -230,6 +230,7 @@ def _bench(arguments: Sequence[str]) -> int:
             "planning",
             "recursion",
             "ingest",
+            "packed",
             "sql",
             "spill",
             "memory",
@@ -240,7 +241,8 @@ def _bench(arguments: Sequence[str]) -> int:
         help="startup: imports, a first query, the command; "
         "planning: plans of statements that grow, against DuckDB; "
         "recursion: steps of recursive queries, against DuckDB; "
-        "ingest: loading against a plain copy; sql: queries against DuckDB; "
+        "ingest: loading against a plain copy; packed: packed columns against plain ones; "
+        "sql: queries against DuckDB; "
         "spill: queries that do not fit in memory; "
         "memory: the most that each operator and way in takes, over memory_limit; "
         "block: reads and writes by queues and other paths; cache: the page cache; "
@@ -263,6 +265,10 @@ def _bench(arguments: Sequence[str]) -> int:
         from bamquery.storage.ingest.benchmark import main as ingest  # noqa: PLC0415
 
         return ingest(list(arguments[1:]))
+    if options.what == "packed":
+        from bamquery.storage.encodings.packed.benchmark import main as packed  # noqa: PLC0415
+
+        return packed(list(arguments[1:]))
     if options.what == "sql":
         from bamquery.queries.speed.command import main as speed  # noqa: PLC0415
 

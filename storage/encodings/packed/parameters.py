@@ -94,7 +94,7 @@ def find_fault(
     special = escapes(parameters) + has_nulls(parameters)
     codes = np.left_shift(np.int64(1), np.minimum(bits, MAX_BITS))
     checks = (
-        (~np.isin(form, _FORMS[kind]), f"its form is none of {kind}"),
+        (~np.isin(form, _FORMS[kind]), "its form is none of this type"),
         (exponents(parameters) > np.where(form == DECIMAL, MAX_EXPONENT, 0), "its exponent is impossible"),
         (np.where(raw, bits != RAW_BITS, bits > MAX_BITS), "its codes are too wide"),
         (

@@ -54,10 +54,15 @@ void within(SimdLevel level, const CodeBuffer<Code>& codes, std::uint32_t rows, 
   static_cast<void>(level);
 #endif
   for (std::uint32_t word = 0; word < words; ++word) {
-    std::uint64_t found = 0;
+    std::uint8_t flags[64];
     for (std::uint32_t i = 0; i < 64; ++i) {
-      const auto above = static_cast<Code>(codes.codes[64 * word + i] - first);
-      found |= std::uint64_t{above <= span} << i;
+      flags[i] = static_cast<Code>(codes.codes[64 * word + i] - first) <= span ? 1 : 0;
+    }
+    std::uint64_t found = 0;
+    for (std::uint32_t i = 0; i < 8; ++i) {
+      std::uint64_t eight;
+      std::memcpy(&eight, flags + 8 * i, sizeof eight);
+      found |= (eight * 0x0102040810204080 >> 56) << (8 * i);  // byte j's lowest bit becomes bit j
     }
     mask[word] = found;
   }
@@ -65,8 +70,9 @@ void within(SimdLevel level, const CodeBuffer<Code>& codes, std::uint32_t rows, 
 
 // Four codes' bits together, or two's, are appended at once: appending is what takes time.
 template <std::uint32_t kTogether>
-std::byte* append(const std::uint64_t* codes, std::uint32_t bits, std::uint32_t count, std::byte* out,
-                  std::uint32_t& shift, std::uint64_t& carry) {
+[[gnu::always_inline]] inline std::byte* append(const std::uint64_t* codes, std::uint32_t bits,
+                                                std::uint32_t count, std::byte* out, std::uint32_t& shift,
+                                                std::uint64_t& carry) {
   for (std::uint32_t i = 0; i < count; i += kTogether) {
     std::uint64_t joined = codes[i];
     for (std::uint32_t j = 1; j < kTogether; ++j) joined |= codes[i + j] << (j * bits);
@@ -79,6 +85,31 @@ std::byte* append(const std::uint64_t* codes, std::uint32_t bits, std::uint32_t 
   }
   return out;
 }
+
+[[gnu::always_inline]] inline void pack(const std::uint64_t* codes, std::uint32_t bits, std::uint32_t rows,
+                                        std::byte* out) {
+  std::byte* const end = out + packed_code_bytes(bits, rows);
+  std::uint32_t shift = 0;
+  std::uint64_t carry = 0;
+  const std::uint32_t whole = rows & ~3u;
+  if (bits <= 14) {
+    out = append<4>(codes, bits, whole, out, shift, carry);
+  } else if (bits <= 28) {
+    out = append<2>(codes, bits, whole, out, shift, carry);
+  } else {
+    out = append<1>(codes, bits, whole, out, shift, carry);
+  }
+  out = append<1>(codes + whole, bits, rows - whole, out, shift, carry);
+  std::memcpy(out, &carry, sizeof carry);  // nothing but zeros behind the last code
+  if (out + sizeof carry < end) std::memset(out + sizeof carry, 0, static_cast<std::size_t>(end - out) - 8);
+}
+
+#if defined(__x86_64__)
+BAMQUERY_AVX2 void pack_avx2(const std::uint64_t* codes, std::uint32_t bits, std::uint32_t rows,
+                             std::byte* out) {
+  pack(codes, bits, rows, out);  // for its shifts by variables
+}
+#endif
 
 }  // namespace
 
@@ -102,21 +133,14 @@ void codes_within(SimdLevel level, const CodeBuffer<std::uint64_t>& codes, std::
   within(level, codes, rows, low, high, mask);
 }
 
-void pack_codes(const std::uint64_t* codes, std::uint32_t bits, std::uint32_t rows, std::byte* out) {
-  std::byte* const end = out + packed_code_bytes(bits, rows);
-  std::uint32_t shift = 0;
-  std::uint64_t carry = 0;
-  const std::uint32_t whole = rows & ~3u;
-  if (bits <= 14) {
-    out = append<4>(codes, bits, whole, out, shift, carry);
-  } else if (bits <= 28) {
-    out = append<2>(codes, bits, whole, out, shift, carry);
-  } else {
-    out = append<1>(codes, bits, whole, out, shift, carry);
-  }
-  out = append<1>(codes + whole, bits, rows - whole, out, shift, carry);
-  std::memcpy(out, &carry, sizeof carry);  // nothing but zeros behind the last code
-  if (out + sizeof carry < end) std::memset(out + sizeof carry, 0, static_cast<std::size_t>(end - out) - 8);
+void pack_codes(SimdLevel level, const std::uint64_t* codes, std::uint32_t bits, std::uint32_t rows,
+                std::byte* out) {
+#if defined(__x86_64__)
+  if (level >= SimdLevel::kAvx2) return pack_avx2(codes, bits, rows, out);
+#else
+  static_cast<void>(level);
+#endif
+  pack(codes, bits, rows, out);
 }
 
 }  // namespace bamquery

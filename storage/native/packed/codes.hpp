@@ -30,7 +30,8 @@ void unpack_codes(SimdLevel level, const std::byte* packed, std::uint32_t bits, 
 
 /// Packs `rows` codes below 2^bits to whole parts, the last filled with zeros; `bits` is 1 to kPackedMaxBits.
 /// Up to 8 bytes behind them are overwritten.
-void pack_codes(const std::uint64_t* codes, std::uint32_t bits, std::uint32_t rows, std::byte* out);
+void pack_codes(SimdLevel level, const std::uint64_t* codes, std::uint32_t bits, std::uint32_t rows,
+                std::byte* out);
 
 /// Bit r of `mask`: code r is one of low to high, both included. `mask` has whole words.
 void codes_within(SimdLevel level, const CodeBuffer<std::uint32_t>& codes, std::uint32_t rows,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <type_traits>
 #include <vector>
 
 #include "storage/native/bitmap.hpp"
@@ -69,19 +70,61 @@ void compare_codes(SimdLevel level, const Payload& payload, std::uint32_t bits, 
   }
 }
 
+// order_key without choices, of which compilers make no vector instructions.
+template <typename T>
+[[gnu::always_inline]] inline void find_keys(const T* values, std::uint32_t rows, OrderKey<T>* keys) {
+  using Key = OrderKey<T>;
+  for (std::uint32_t row = 0; row < rows; ++row) {
+    if constexpr (std::is_floating_point_v<T>) {
+      constexpr int kLast = 8 * sizeof(Key) - 1;
+      const Key bits = std::bit_cast<Key>(values[row] + T{0});
+      const Key negative = Key{0} - (bits >> kLast);
+      const Key nan = Key{0} - Key{values[row] != values[row]};
+      keys[row] = (bits ^ (negative | Key{1} << kLast)) | nan;
+    } else {
+      keys[row] = order_key(values[row]);
+    }
+  }
+}
+
+#if defined(__x86_64__)
+template <typename T>
+BAMQUERY_AVX2 void find_keys_avx2(const T* values, std::uint32_t rows, OrderKey<T>* keys) {
+  find_keys(values, rows, keys);
+}
+#endif
+
+template <typename T>
+void find_keys(SimdLevel level, const T* values, std::uint32_t rows, OrderKey<T>* keys) {
+#if defined(__x86_64__)
+  if (level >= SimdLevel::kAvx2) return find_keys_avx2(values, rows, keys);
+#else
+  static_cast<void>(level);
+#endif
+  find_keys(values, rows, keys);
+}
+
 template <typename T>
 void compare_raw(SimdLevel level, const PackedPredicate& predicate, const Payload& payload,
                  const PackedVector& vector, std::uint32_t rows, VectorMask& mask) {
   std::array<T, kPackedVectorRows> values;
   VectorMask valid;
   decode_vector(level, payload, vector, rows, PackedScale{1, 0}, values.data(), valid);
-  mask = {};
-  for (std::uint32_t row = 0; row < rows; ++row) {
-    const bool set = ((valid[row / 64] >> (row % 64)) & 1) != 0;
-    const bool passes =
-        predicate.wants_nulls() ? !set : set && predicate.passes(wide_key(predicate.kind(), values[row]));
-    mask[row / 64] |= std::uint64_t{passes} << (row % 64);
+  mask = first_rows(rows);
+  if (predicate.wants_nulls()) {
+    for (std::size_t word = 0; word < mask.size(); ++word) mask[word] &= ~valid[word];
+    return;
   }
+  CodeBuffer<OrderKey<T>> keys;
+  find_keys(level, values.data(), rows, keys.codes);
+  mask = {};
+  for (const KeyInterval& next : predicate.keys()) {
+    VectorMask more;
+    codes_within(level, keys, rows, static_cast<std::uint64_t>(next.low),
+                 static_cast<std::uint64_t>(next.high), more.data());
+    for (std::uint32_t word = 0; 64 * word < rows; ++word) mask[word] |= more[word];
+  }
+  for (std::size_t word = 0; word < mask.size(); ++word) mask[word] &= valid[word];
 }
 
 template <typename T>

@@ -1,6 +1,7 @@
 #include "storage/native/packed/decode.hpp"
 
 #include <cstring>
+#include <numeric>
 
 #include "storage/native/bitmap.hpp"
 #include "storage/native/packed/decode_values.hpp"
@@ -39,26 +40,53 @@ std::uint32_t count(const VectorMask& mask) {
   return set;
 }
 
+// Codes this narrow are looked up where some are special: many rows may be.
+constexpr std::uint32_t kTableBits = 6;
+
+template <typename T, typename Code>
+void look_up(SimdLevel level, const Payload& payload, const Code* codes, std::uint32_t rows,
+             const PackedVector& vector, const PackedScale& scale, T* out) {
+  constexpr std::uint32_t kCodes = 1u << kTableBits;
+  std::array<Code, kCodes> every;
+  std::iota(every.begin(), every.end(), Code{0});
+  std::array<T, kCodes> table;
+  decode_ordinary(level, every.data(), kCodes, vector, scale, table.data());
+  const auto first = static_cast<std::uint32_t>(vector.first_special());
+  for (std::uint32_t e = 0; e < vector.escapes(); ++e) table[first + e] = packed_escape<T>(payload.escape(e));
+  for (std::uint32_t row = 0; row < rows; ++row) out[row] = table[codes[row]];
+}
+
+template <typename T, typename Code>
+void insert_escapes(SimdLevel level, const Payload& payload, const CodeBuffer<Code>& codes,
+                    std::uint32_t rows, const PackedVector& vector, T* out) {
+  const std::uint64_t first = vector.first_special();
+  VectorMask escaped;
+  codes_within(level, codes, rows, first, first + vector.escapes() - 1, escaped.data());
+  const VectorMask all = first_rows(rows);
+  for (std::uint32_t word = 0; 64 * word < rows; ++word) {
+    for (std::uint64_t left = escaped[word] & all[word]; left != 0; left &= left - 1) {
+      const std::uint32_t row = 64 * word + static_cast<std::uint32_t>(std::countr_zero(left));
+      out[row] = packed_escape<T>(payload.escape(static_cast<std::uint32_t>(codes.codes[row] - first)));
+    }
+  }
+}
+
 template <typename T, typename Code>
 std::uint32_t decode_codes(SimdLevel level, const Payload& payload, const PackedVector& vector,
                            std::uint32_t rows, const PackedScale& scale, T* out, VectorMask& valid) {
   CodeBuffer<Code> codes;
   unpack_codes(level, payload.bytes(), vector.bits, rows, codes);
-  decode_ordinary(level, codes.codes, rows, vector, scale, out);
-  const std::uint64_t first = vector.first_special();
-  VectorMask special;
-  if (vector.escapes() > 0) {
-    codes_within(level, codes, rows, first, first + vector.escapes() - 1, special.data());
-    for (std::uint32_t word = 0; 64 * word < rows; ++word) {
-      for (std::uint64_t left = special[word] & valid[word]; left != 0; left &= left - 1) {
-        const std::uint32_t row = 64 * word + static_cast<std::uint32_t>(std::countr_zero(left));
-        out[row] = packed_escape<T>(payload.escape(static_cast<std::uint32_t>(codes.codes[row] - first)));
-      }
-    }
+  const bool has_special = vector.escapes() > 0 || vector.has_nulls();
+  if (has_special && vector.bits <= kTableBits) {
+    look_up(level, payload, codes.codes, rows, vector, scale, out);
+  } else {
+    decode_ordinary(level, codes.codes, rows, vector, scale, out);
+    if (vector.escapes() > 0) insert_escapes(level, payload, codes, rows, vector, out);
   }
   if (!vector.has_nulls()) return 0;
-  codes_within(level, codes, rows, vector.null_code(), vector.null_code(), special.data());
-  for (std::uint32_t word = 0; 64 * word < rows; ++word) valid[word] &= ~special[word];
+  VectorMask null;
+  codes_within(level, codes, rows, vector.null_code(), vector.null_code(), null.data());
+  for (std::uint32_t word = 0; 64 * word < rows; ++word) valid[word] &= ~null[word];
   return rows - count(valid);
 }
 

@@ -29,6 +29,14 @@ template <typename Code>
   }
 }
 
+/// The value, or zero where `kept` is false: by masks, since compilers make no vector instructions of choices
+/// between doubles.
+template <typename T>
+[[gnu::always_inline]] inline T keep_if(T value, bool kept) {
+  using Word = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+  return std::bit_cast<T>(std::bit_cast<Word>(value) & (Word{0} - Word{kept}));
+}
+
 /// Values of ordinary codes; those from `first` on become zero.
 template <bool kFma, typename T, typename Code>
 [[gnu::always_inline]] inline void decode_values(const Code* codes, std::uint32_t rows,
@@ -43,20 +51,20 @@ template <bool kFma, typename T, typename Code>
         const std::uint32_t place = static_cast<std::uint32_t>(base) + static_cast<std::uint32_t>(codes[i]);
         const std::uint32_t bits = place ^ ((place >> 31) != 0 ? 0x80000000u : 0xffffffffu);
         const T value = static_cast<T>(std::bit_cast<float>(bits));
-        out[i] = codes[i] < first ? value : T{0};
+        out[i] = keep_if(value, codes[i] < first);
       }
     } else if (vector.bits < 51 && vector.base > -(std::int64_t{1} << 51) &&
                vector.base < std::int64_t{1} << 51) {
       const auto exact_base = static_cast<double>(vector.base);
       for (std::uint32_t i = 0; i < rows; ++i) {
         const T value = static_cast<T>(quotient<kFma>(exact_number(codes[i], exact_base), exponent));
-        out[i] = codes[i] < first ? value : T{0};
+        out[i] = keep_if(value, codes[i] < first);
       }
     } else {
       for (std::uint32_t i = 0; i < rows; ++i) {
         const auto n = static_cast<std::int64_t>(base + codes[i]);
         const T value = static_cast<T>(quotient<kFma>(static_cast<double>(n), exponent));
-        out[i] = codes[i] < first ? value : T{0};
+        out[i] = keep_if(value, codes[i] < first);
       }
     }
   } else {

@@ -11,6 +11,11 @@
 #include "storage/native/packed/vector_values.hpp"
 
 namespace bamquery {
+namespace {
+
+constexpr std::size_t kMeasured = 16;
+
+}  // namespace
 PackedVectors pack_vectors(const PackOptions& options, const std::byte* values, const std::uint8_t* validity,
                            std::int64_t rows) {
   const auto count = static_cast<std::size_t>((rows + kVectorRows - 1) / kVectorRows);
@@ -35,6 +40,9 @@ PackedVectors pack_vectors(const PackOptions& options, const std::byte* values, 
         throw std::invalid_argument("a packed column has at most 64 GiB");
       }
       vector.offset = static_cast<std::uint32_t>(start / 16);
+      if (packed.vectors.size() + 1 == kMeasured) {  // one allocation instead of many that double
+        packed.payload.reserve(packed.payload.size() / kMeasured * (count + count / 8));
+      }
       packed.vectors.push_back(vector);
       packed.crcs.push_back(crc32c({packed.payload.data() + start, packed.payload.size() - start}));
     }

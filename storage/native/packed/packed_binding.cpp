@@ -1,6 +1,7 @@
 #include <pybind11/stl.h>
 
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -87,8 +88,13 @@ py::tuple py_pack_vectors(const std::string& kind_name, const py::object& values
     std::memcpy(parameters.mutable_data(), packed.vectors.data(),
                 packed.vectors.size() * sizeof(PackedVector));
   }
-  py::array_t<std::uint8_t> payload(static_cast<py::ssize_t>(packed.payload.size()),
-                                    reinterpret_cast<const std::uint8_t*>(packed.payload.data()));
+  // The array takes the payload over: it is large.
+  auto owned = std::make_unique<std::vector<std::byte>>(std::move(packed.payload));
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(owned->data());
+  const auto size = static_cast<py::ssize_t>(owned->size());
+  const py::capsule owner(owned.release(),
+                          [](void* vector) { delete static_cast<std::vector<std::byte>*>(vector); });
+  const py::array_t<std::uint8_t> payload(size, bytes, owner);
   return py::make_tuple(payload, parameters, array_of(packed.crcs));
 }
 

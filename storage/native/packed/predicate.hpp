@@ -40,6 +40,8 @@ class PackedPredicate {
   bool wants_nulls() const { return wants_nulls_; }
   ValueKind kind() const { return kind_; }
 
+  /// Which keys pass, ascending and apart.
+  std::span<const KeyInterval> keys() const { return passing_; }
   bool passes(WideOrderKey key) const;
   /// Which numbers' values pass, ascending and apart; exact, for all numbers whose values do not wrap around.
   std::span<const NumberInterval> numbers(PackedForm form, std::uint32_t exponent);

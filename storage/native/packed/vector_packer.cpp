@@ -180,8 +180,8 @@ CodeWindow VectorPacker<T>::find_window(const VectorNumbers& numbers) {
     return whole;
   }
   unsearched_ = 0;
-  const CodeWindow found =
-      search_.find({numbers.numbers.data(), values_.size()}, numbers.low, numbers.high, special, whole);
+  const CodeWindow found = search_.find(level_, {numbers.numbers.data(), values_.size()}, numbers.low,
+                                        numbers.high, special, whole);
   const std::uint64_t plain = std::uint64_t{8 * sizeof(T)} * rows_;
   const auto saved = static_cast<double>(std::min(plain, whole.payload_bits)) -
                      static_cast<double>(std::min(plain, found.payload_bits));
@@ -189,7 +189,7 @@ CodeWindow VectorPacker<T>::find_window(const VectorNumbers& numbers) {
   return found;
 }
 
-// Sorting takes longer than all the rest, so it is done where it pays, or may.
+// Searching takes longer than all the rest, so it is done where it pays, or may.
 template <typename T>
 bool VectorPacker<T>::is_search_due(std::uint32_t bits) const {
   return bits > 1 &&
@@ -253,7 +253,7 @@ PackedVector VectorPacker<T>::store(std::vector<std::byte>& payload) {
       spread_codes(codes, validity_, rows_, vector.null_code(), spread_.data());
       codes = spread_.data();
     }
-    pack_codes(codes, bits, rows_, payload.data() + start);
+    pack_codes(level_, codes, bits, rows_, payload.data() + start);
   }
   std::byte* at = payload.data() + start + packed_code_bytes(bits, rows_);
   std::memset(at, 0, static_cast<std::size_t>(payload.data() + payload.size() - at));

@@ -3,9 +3,10 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "storage/core/packed_vector.hpp"
+#include "storage/native/packed/codes.hpp"
+#include "storage/native/packed/distinct_bits.hpp"
 
 namespace bamquery {
 
@@ -31,22 +32,25 @@ CodeWindow whole_window(std::int64_t low, std::int64_t high, const SpecialCounts
 /// The window of a vector that has no numbers, but values that are escapes.
 CodeWindow escapes_window(const SpecialCounts& special);
 
-/// Finds windows that leave outliers to escapes. Sorts, so it keeps its memory.
+/// Finds windows that leave outliers to escapes.
 class WindowSearch {
  public:
-  /// The cheapest window; `whole` is that of all `numbers`, which are between `low` and `high`.
+  /// A cheap window; `whole` is that of all `numbers`, which are between `low` and `high`. Of up to 64
+  /// distinct numbers it is the cheapest; of more, one that cutting off what is above or below finds.
   ///
   /// Codes of more than 6 bits leave at most 1/16 of the rows to escapes: each costs a second read where
   /// single rows are read. Narrower ones are a small dictionary, whose escapes cost little.
-  CodeWindow find(std::span<const std::int64_t> numbers, std::int64_t low, std::int64_t high,
+  CodeWindow find(SimdLevel level, std::span<const std::int64_t> numbers, std::int64_t low, std::int64_t high,
                   const SpecialCounts& special, const CodeWindow& whole);
 
  private:
-  template <typename Offset>
-  CodeWindow find_sorted(std::span<const std::int64_t> numbers, std::int64_t low, std::uint32_t range_bits,
-                         const SpecialCounts& special, const CodeWindow& whole);
+  CodeWindow find_among_few(std::span<const std::uint32_t> rows, std::int64_t low,
+                            const SpecialCounts& special, const CodeWindow& whole);
+  CodeWindow cut_ends(SimdLevel level, std::uint32_t count, std::int64_t low, std::uint64_t range,
+                      const SpecialCounts& special, const CodeWindow& whole);
 
-  std::vector<std::uint64_t> sorted_, other_;
+  DistinctBits distinct_;
+  CodeBuffer<std::uint64_t> offsets_;
 };
 
 }  // namespace bamquery

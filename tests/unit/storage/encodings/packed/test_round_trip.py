@@ -84,3 +84,16 @@ def test_any_column_comes_back(column, level: str, seed: int) -> None:
         assert_same(kind, packed.take(taken), values[taken], valid[taken])
     finally:
         _native.use_simd_level(LEVELS[-1])
+
+
+@pytest.mark.parametrize("rows", [100, 700, 1000, 1024])
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.7, 0.95])
+@pytest.mark.parametrize("shift", [0, 3, 7, 8, 9, 40, 58])
+def test_values_of_many_bits_with_nulls(rows: int, share: float, shift: int) -> None:
+    """No window is ever wider than its codes."""
+    random = np.random.default_rng(rows)
+    values = random.integers(-(2**63), 2**63 - 1, rows) >> shift
+    valid = random.random(rows) >= share
+    for kind in ("int64", "uint64", "float64"):
+        packed = pack(kind, values.view(kind), valid)
+        assert_same(kind, packed.unpack(), values.view(kind), valid)

@@ -1,6 +1,6 @@
 """Strings of few distinct values: found out while they pass, as codes of a dictionary that grows.
 
-What was taken for such a column and is none becomes strings again: until then its rows are codes of two bytes,
+What was taken for such a column and is none becomes strings again; until then rows are codes of two bytes,
 a quarter of what strings take, or less.
 """
 

@@ -179,7 +179,7 @@ def query(table: str, at_least: str, condition: str = "column") -> str:
     """The SQL, of a quoted table and a number: trips of so many miles, found in one of CONDITIONS' ways."""
     match condition:
         case "expression":  # twice a distance is exact
-            passes = f"trip_distance * 2.0 >= {at_least} * 2.0"
+            passes = f"trip_distance * 2e0 >= {at_least} * 2e0"
         case "join":
             keys = f"SELECT trip_distance FROM {table} WHERE trip_distance >= {at_least}"  # noqa: S608
             passes = f"trip_distance IN ({keys})"

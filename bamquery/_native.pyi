@@ -200,6 +200,12 @@ def string_statistics(
     or -1.
     """
 
+def count_hit_pyramid(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each k below 64, how many distinct groups of 2^k rows hold one of the ascending `rows`.
+
+    And how many runs of such groups side by side they make.
+    """
+
 def join_offsets(
     stored: Buffer, counts: NDArray[np.int64], data_size: int, joined: Buffer
 ) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:

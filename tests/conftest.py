@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from bamquery.storage.read_planner import processor_profile
+from bamquery.storage.read_planner.corrections import Corrections
 from bamquery.storage.read_planner.device_profile import ASSUMED, DeviceProfile
 
 # No test asserts on a clock, and every run draws the same examples.
@@ -36,9 +38,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def assumed_volumes() -> Iterator[None]:
-    """Tests count bytes: the same reads are planned on every machine, however fast its disk was."""
+    """Tests count bytes: the same reads are planned on every machine, however fast it is or was just now."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DeviceProfile, "measure", classmethod(lambda cls, path, kind: ASSUMED[kind]))
+        patch.setattr(processor_profile, "_known", [processor_profile.ASSUMED_PROCESSOR])
+        patch.setattr(Corrections, "learn", lambda *_: None)
         yield
 
 

@@ -94,10 +94,11 @@ def selectivity(name: str, run: Run) -> list[str]:
     lines += [f"`{run['command']}`", ""]
     for curve in run["curves"]:
         strategies = [entry["strategy"] for entry in curve["points"][0]["strategies"]]
-        lines += [f"**{curve['table']}**, {curve['table_rows']:,} rows", ""]
+        found = curve.get("condition", "column")
+        lines += [f"**{curve['table']}**, {curve['table_rows']:,} rows, found by {found}", ""]
         lines += [
-            "| rows that match | " + " | ".join(strategies) + " | chosen |",
-            "|---" * (2 + len(strategies)) + "|",
+            "| rows that match | " + " | ".join(strategies) + " | auto / best | chosen |",
+            "|---" * (3 + len(strategies)) + "|",
         ]
         for point in curve["points"]:
             cells = []
@@ -105,6 +106,8 @@ def selectivity(name: str, run: Run) -> list[str]:
                 cell = f"{1e3 * entry['median']:.4g}" + ("" if entry["right"] else " (wrong)")
                 cells.append(f"**{cell}**" if entry["strategy"] == point["chosen"] else cell)
             share = point["matching_rows"] / max(curve["table_rows"], 1)
+            regret = point.get("auto_over_best")
+            cells.append("" if regret is None else f"{regret:.2f}")
             lines.append(f"| {share:.4%} | " + " | ".join(cells) + f" | {point['chosen']} |")
         lines.append("")
     return lines

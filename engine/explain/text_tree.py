@@ -166,7 +166,7 @@ def _queue_lines(queues: QueueProfile | None) -> list[str]:
 def _column_table(columns: Iterable[ColumnProfile]) -> list[str]:
     columns = list(columns)
     header = ("column", "role", "strategy", "vectors pruned", "read", "of", "needed", "bytes read")
-    more = ("amplification", "commands", "blocks", "IOPS", "speed")
+    more = ("amplification", "commands", "blocks", "IOPS", "speed", "planned", "took")
     with_paths = any(column.paths for column in columns)
     in_parts = any(column.parts_pruned for column in columns)
     rows = []
@@ -189,6 +189,8 @@ def _column_table(columns: Iterable[ColumnProfile]) -> list[str]:
                 human_count(counters.blocks),
                 human_count(counters.commands / seconds) if seconds and counters.commands else _UNKNOWN,
                 human_rate(counters.bytes / seconds) if seconds and counters.bytes else _UNKNOWN,
+                human_seconds(column.planned.expected) if column.planned.taken else _UNKNOWN,
+                human_seconds(column.planned.taken) if column.planned.taken else _UNKNOWN,
                 *([human_count(column.parts_pruned)] * in_parts),
                 *([", ".join(name for name, _ in column.paths.most_common()) or _UNKNOWN] * with_paths),
             )
@@ -198,7 +200,7 @@ def _column_table(columns: Iterable[ColumnProfile]) -> list[str]:
 
 
 def _forecast_table(columns: Iterable[ColumnForecast]) -> list[str]:
-    header = ("column", "role", "strategy", "vectors pruned", "of", "to read")
+    header = ("column", "role", "strategy", "vectors pruned", "of", "to read", "planned")
     rows = [
         (
             column.name,
@@ -207,6 +209,7 @@ def _forecast_table(columns: Iterable[ColumnForecast]) -> list[str]:
             human_count(column.vectors_pruned),
             human_count(column.vectors_total),
             human_bytes(column.bytes),
+            human_seconds(column.seconds),
         )
         for column in columns
     ]

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bamquery.engine.human_units import ratio
+from bamquery.engine.profiling.planned_seconds import PlannedSeconds
 from bamquery.storage.readers.block_reader import ReadCounters
 
 if TYPE_CHECKING:
@@ -123,6 +124,8 @@ class ColumnProfile:
     bytes_fetched: int = 0
     """Of the bytes in `counters`, those of vectors and blocks that were fetched; the others streamed."""
     clock: ReadClock = field(default_factory=ReadClock)
+    planned: PlannedSeconds = field(default_factory=PlannedSeconds)
+    """By the read planner's costs, beside what was measured of the same reads."""
     paths: Counter[str] = field(default_factory=Counter)
     """How bytes came to a GPU (`copy engine`, `zero-copy`, `queue pairs`), by reads; empty on the CPU."""
 
@@ -157,6 +160,8 @@ class ColumnProfile:
             "commands": self.counters.commands,
             "amplification": self.amplification,
             "read_seconds": self.clock.seconds,
+            "expected_seconds": self.planned.expected,
+            "taken_seconds": self.planned.taken,
             "iops": ratio(self.counters.commands, self.clock.seconds),
             "bytes_per_second": ratio(self.counters.bytes, self.clock.seconds),
             "paths": dict(self.paths),

@@ -27,6 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strategies", type=arguments.names, help="of stream,vectors,blocks,auto (all of them)"
     )
+    parser.add_argument(
+        "--conditions", type=arguments.names, help="of column,expression,join, that find the trips (column)"
+    )
     add_options(parser, repeat=3)
     parser.set_defaults(action=_run)
 
@@ -34,7 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     from rich.console import Console  # noqa: PLC0415
 
-    from bamquery.queries.selectivity.measure import SHARES, STRATEGIES, Plan, measure  # noqa: PLC0415
+    from bamquery.queries.selectivity.measure import (  # noqa: PLC0415
+        CONDITIONS,
+        SHARES,
+        STRATEGIES,
+        Plan,
+        measure,
+    )
     from bamquery.queries.selectivity.plot import draw  # noqa: PLC0415
     from bamquery.queries.selectivity.report import json_of, tables_of  # noqa: PLC0415
 
@@ -44,6 +53,7 @@ def _run(options: argparse.Namespace) -> int:
             tables=options.tables,
             shares=options.shares or SHARES,
             strategies=options.strategies or STRATEGIES,
+            conditions=options.conditions or CONDITIONS[:1],
             repeat=options.repeat,
             settings=settings_of(options),
         )

@@ -22,6 +22,8 @@ from bamquery.storage.ingest import Progress
 
 STRATEGIES: Final = ("stream", "vectors", "blocks", "auto")
 SHARES: Final = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0)
+CONDITIONS: Final = ("column", "expression", "join")
+"""What the same trips are found by: zone maps know the column only, and a join's keys once read."""
 _AMOUNT: Final = " - ".join(AMOUNTS)
 """What Q5 divides by the distance; not divided here, as some distances are zero."""
 
@@ -35,6 +37,7 @@ class Plan:
         tables: of the same rows, in several orders.
         shares: of rows that match, 0 to 1.
         strategies: of STRATEGIES.
+        conditions: of CONDITIONS.
         repeat: timed answers each.
         settings: for `bamquery.connect`.
     """
@@ -43,6 +46,7 @@ class Plan:
     tables: Sequence[str]
     shares: Sequence[float] = SHARES
     strategies: Sequence[str] = STRATEGIES
+    conditions: Sequence[str] = CONDITIONS[:1]
     repeat: int = 3
     settings: Mapping[str, object] = field(default_factory=dict)
 
@@ -75,6 +79,13 @@ class Point:
     timings: tuple[Timing, ...]
 
     @property
+    def regret(self) -> float | None:
+        """Median of `auto` over that of the fastest fixed strategy; None where either was not asked."""
+        fixed = [timing.median for timing in self.timings if timing.strategy != "auto"]
+        auto = [timing.median for timing in self.timings if timing.strategy == "auto"]
+        return auto[0] / min(fixed) if auto and fixed else None
+
+    @property
     def chosen_strategy(self) -> str:
         """What `auto` did; empty if it was not asked."""
         return next((timing.ran for timing in self.timings if timing.strategy == "auto"), "")
@@ -82,9 +93,10 @@ class Point:
 
 @dataclass(frozen=True)
 class Curve:
-    """All shares of one table."""
+    """All shares of one table, by one kind of condition."""
 
     table: str
+    condition: str
     rows: int
     points: tuple[Point, ...]
 
@@ -124,14 +136,15 @@ def measure(plan: Plan, progress: Progress | None = None) -> Result:
                     parquet = export_path(plan.database, table.name)
                     export(snapshot, COLUMNS, parquet, progress)
                     rows = snapshot.rows
-            asked = _Table(connection, name, reference(parquet))
-            points = []
-            with progress.show(f"Measuring {name}", len(limits)) as tell:
-                for number, (share, limit) in enumerate(zip(plan.shares, limits, strict=True), 1):
-                    points.append(_point(asked, plan, share, limit))
-                    tell(number, 0)
-            curves.append(Curve(name, rows, tuple(points)))
-        profile = _ask(connection, plan.tables[-1], 0.0)[1]
+            for condition in plan.conditions:
+                asked = _Table(connection, name, condition, reference(parquet))
+                points = []
+                with progress.show(f"Measuring {name} by {condition}", len(limits)) as tell:
+                    for number, (share, limit) in enumerate(zip(plan.shares, limits, strict=True), 1):
+                        points.append(_point(asked, plan, share, limit))
+                        tell(number, 0)
+                curves.append(Curve(name, condition, rows, tuple(points)))
+        profile = _ask(asked, 0.0)[1]
     return Result(plan, asked.reference.name, profile.device, tuple(profile.notes), tuple(curves))
 
 
@@ -139,6 +152,7 @@ def measure(plan: Plan, progress: Progress | None = None) -> Result:
 class _Table:
     connection: Connection
     name: str
+    condition: str
     reference: Reference
 
 
@@ -147,11 +161,11 @@ def _point(table: _Table, plan: Plan, share: float, limit: float) -> Point:
     timings = []
     for strategy in plan.strategies:
         table.connection.set("strategy", strategy)
-        _ask(table.connection, table.name, limit)
+        _ask(table, limit)
         seconds = []
         for _ in range(plan.repeat):
             start = time.perf_counter()
-            answer, profile = _ask(table.connection, table.name, limit)
+            answer, profile = _ask(table, limit)
             seconds.append(time.perf_counter() - start)
         right = answer[1] == matching and agree(answer[0], mean)
         io = profile.io
@@ -161,13 +175,22 @@ def _point(table: _Table, plan: Plan, share: float, limit: float) -> Point:
     return Point(share, limit, matching, tuple(timings))
 
 
-def query(table: str, at_least: str) -> str:
-    """The SQL, of a quoted table and a number."""
-    return f"SELECT avg({_AMOUNT}), count(*) FROM {table} WHERE trip_distance >= {at_least}"  # noqa: S608
+def query(table: str, at_least: str, condition: str = "column") -> str:
+    """The SQL, of a quoted table and a number: trips of so many miles, found in one of CONDITIONS' ways."""
+    match condition:
+        case "expression":  # twice a distance is exact
+            passes = f"trip_distance * 2e0 >= {at_least} * 2e0"
+        case "join":
+            keys = f"SELECT trip_distance FROM {table} WHERE trip_distance >= {at_least}"  # noqa: S608
+            passes = f"trip_distance IN ({keys})"
+        case _:
+            passes = f"trip_distance >= {at_least}"
+    return f"SELECT avg({_AMOUNT}), count(*) FROM {table} WHERE {passes}"  # noqa: S608
 
 
-def _ask(connection: Connection, table: str, limit: float) -> tuple[tuple[Any, int], QueryProfile]:
-    relation = connection.sql(query('"' + table.replace('"', '""') + '"', repr(limit)))
+def _ask(table: _Table, limit: float) -> tuple[tuple[Any, int], QueryProfile]:
+    name = '"' + table.name.replace('"', '""') + '"'
+    relation = table.connection.sql(query(name, repr(limit), table.condition))
     mean, count = (column[0].as_py() for column in relation.to_arrow().columns)
     return (mean, count), relation.profile
 

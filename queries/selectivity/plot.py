@@ -65,4 +65,6 @@ def _draw_curve(axis: Any, curve: Mapping[str, Any]) -> None:
     axis.set_xscale("log")
     axis.set_yscale("log")
     axis.set_xlabel("rows that match, %  (○ chosen)")
-    axis.set_title(f"{curve['table']}, {rows_label(curve['table_rows'])}", loc="left", fontsize=10)
+    condition = curve.get("condition", "column")
+    found = "" if condition == "column" else f" by {condition}"
+    axis.set_title(f"{curve['table']}{found}, {rows_label(curve['table_rows'])}", loc="left", fontsize=10)

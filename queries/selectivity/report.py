@@ -18,7 +18,10 @@ def tables_of(result: Result) -> RenderableType:
     parts: list[RenderableType] = [Text(f"BamQuery on {device_line(result.device)}", style="bold")]
     parts += [Text(f"  {note}", style="dim") for note in result.notes]
     for curve in result.curves:
-        parts += [Text(f"{curve.table}: {curve.rows:,} rows, medians", style="bold"), _table(result, curve)]
+        parts += [
+            Text(f"{curve.table}: {curve.rows:,} rows, medians, by {curve.condition}", style="bold"),
+            _table(result, curve),
+        ]
     return Group(*parts, *(Text(line, style="bold red") for line in complaints(result)))
 
 
@@ -26,12 +29,19 @@ def _table(result: Result, curve: Curve) -> Table:
     table = Table()
     for heading in ("share", "miles", "rows", *result.plan.strategies):
         table.add_column(heading, justify="right")
+    table.add_column("auto / best", justify="right")
     table.add_column("chosen")
     for point in curve.points:
         cells = [Text(duration(timing.median), style=_style(point, timing)) for timing in point.timings]
+        ratio = "" if point.regret is None else f"{point.regret:.2f}"
         share = point.matching / curve.rows if curve.rows else 0.0
         table.add_row(
-            f"{share:.4%}", f"{point.threshold:g}", f"{point.matching:,}", *cells, point.chosen_strategy
+            f"{share:.4%}",
+            f"{point.threshold:g}",
+            f"{point.matching:,}",
+            *cells,
+            ratio,
+            point.chosen_strategy,
         )
     return table
 
@@ -45,7 +55,8 @@ def _style(point: Point, timing: Timing) -> str:
 def complaints(result: Result) -> list[str]:
     """One line for each wrong answer."""
     return [
-        f"{curve.table}, at least {point.threshold:g} miles: {timing.strategy} and {result.reference} differ"
+        f"{curve.table} by {curve.condition}, at least {point.threshold:g} miles: "
+        f"{timing.strategy} and {result.reference} differ"
         for curve in result.curves
         for point in curve.points
         for timing in point.timings
@@ -68,6 +79,7 @@ def json_of(result: Result, command: str) -> dict[str, Any]:
         "curves": [
             {
                 "table": curve.table,
+                "condition": curve.condition,
                 "table_rows": curve.rows,
                 "points": [_json_of_point(point) for point in curve.points],
             }
@@ -82,6 +94,7 @@ def _json_of_point(point: Point) -> dict[str, Any]:
         "miles": point.threshold,
         "matching_rows": point.matching,
         "chosen": point.chosen_strategy,
+        "auto_over_best": point.regret,
         "strategies": [
             {
                 "strategy": timing.strategy,

@@ -25,6 +25,36 @@ class Footprint:
 
 
 @dataclass(frozen=True, slots=True)
+class BufferShape:
+    """One buffer of a column, as far as it decides in which blocks rows lie.
+
+    Attributes:
+        bits: of a row as it is stored, on average over the vectors in question.
+        share: of these vectors that have anything in the buffer.
+        width: bytes that reading one row takes, which may reach into a second block.
+    """
+
+    bits: float
+    share: float = 1.0
+    width: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnShape:
+    """A column for the read planner: plain or packed, on any device.
+
+    Attributes:
+        buffers: that a row has a part in.
+        rounds: of reads, each of which needs the answer of the one before.
+        form: what decoding is measured as; `plain` values need none.
+    """
+
+    buffers: tuple[BufferShape, ...]
+    rounds: int = 1
+    form: str = "plain"
+
+
+@dataclass(frozen=True, slots=True)
 class VectorChecksums:
     """CRC-32C of what each vector stores; None for what the column does not have."""
 
@@ -65,7 +95,11 @@ class StoredColumn(Protocol):
         ...
 
     def rows_footprint(
-        self, rows: NDArray[np.int64] | int, vectors: NDArray[np.int64], block_size: int
+        self, rows: NDArray[np.int64], vectors: NDArray[np.int64], block_size: int
     ) -> Footprint:
-        """What `read_rows` takes; for a number of rows, what so many anywhere in `vectors` should take."""
+        """What `read_rows` takes, of rows that all are in `vectors`."""
+        ...
+
+    def shape(self, vectors: NDArray[np.int64]) -> ColumnShape:
+        """How rows of these vectors lie in blocks."""
         ...

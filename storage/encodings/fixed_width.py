@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -38,36 +37,15 @@ def whole_footprint(extent: Extent, bits: int, vectors: NDArray[np.int64], block
     return _memoize_footprint(vectors, (bits, extent.offset % block_size, block_size, extent.length), count)
 
 
-def fixed_footprint(
-    extent: Extent, bits: int, rows: NDArray[np.int64] | int, vectors: NDArray[np.int64], block_size: int
-) -> Footprint:
-    """What reading single rows of a buffer with `bits` bits a row takes; a number of rows is anywhere.
-
-    Rows and vectors stay as they are.
-    """
-    if isinstance(rows, int):
-        return expected_footprint(rows, whole_footprint(extent, bits, vectors, block_size))
-    chosen = rows
+def fixed_footprint(extent: Extent, bits: int, rows: NDArray[np.int64], block_size: int) -> Footprint:
+    """What reading single rows of a buffer with `bits` bits a row takes. The rows stay as they are."""
 
     def count() -> tuple[int, int]:
         if bits == 1:
-            return _native.count_bit_blocks(extent.offset, chosen, block_size)
-        return _native.count_row_blocks(extent.offset, bits // 8, bits // 8, chosen, block_size)
+            return _native.count_bit_blocks(extent.offset, rows, block_size)
+        return _native.count_row_blocks(extent.offset, bits // 8, bits // 8, rows, block_size)
 
     return _memoize_footprint(rows, (bits, extent.offset % block_size, block_size), count)
-
-
-def expected_footprint(pieces: int, whole: Footprint) -> Footprint:
-    """What `pieces` reads of single blocks take where each is as likely to hit any block of `whole`.
-
-    A block is hit with probability 1 - exp(-pieces / blocks), and starts a run unless the block before it,
-    which all but the first of each of the whole's runs have, is hit too.
-    """
-    if pieces <= 0 or not whole.blocks:
-        return Footprint(0, 0)
-    hit = -math.expm1(-pieces / whole.blocks)
-    runs = whole.blocks * hit - (whole.blocks - whole.runs) * hit * hit
-    return Footprint(max(round(runs), 1), max(round(whole.blocks * hit), 1))
 
 
 class _Counted(threading.local):

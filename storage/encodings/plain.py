@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery.errors import CorruptionError
-from bamquery.storage.encodings.encoding import Footprint, VectorChecksums
+from bamquery.storage.encodings.encoding import BufferShape, ColumnShape, Footprint, VectorChecksums
 from bamquery.storage.encodings.fixed_width import fixed_footprint, vector_ranges, whole_footprint
 from bamquery.storage.files.buffers import view
 from bamquery.storage.format.layout import VECTOR_ROWS, ColumnLayout
@@ -94,11 +94,15 @@ class PlainColumn:
         return own + self._validity.vectors_footprint(vectors, block_size)
 
     def rows_footprint(
-        self, rows: NDArray[np.int64] | int, vectors: NDArray[np.int64], block_size: int
+        self, rows: NDArray[np.int64], vectors: NDArray[np.int64], block_size: int
     ) -> Footprint:
         """See `StoredColumn.rows_footprint`."""
-        own = fixed_footprint(self._place.layout.values, self._bits, rows, vectors, block_size)
-        return own + self._validity.rows_footprint(rows, vectors, block_size)
+        own = fixed_footprint(self._place.layout.values, self._bits, rows, block_size)
+        return own + self._validity.rows_footprint(rows, block_size)
+
+    def shape(self, vectors: NDArray[np.int64]) -> ColumnShape:
+        """See `StoredColumn.shape`."""
+        return ColumnShape((BufferShape(self._bits), *self._validity.shapes(vectors)))
 
 
 class Validity:
@@ -159,20 +163,21 @@ class Validity:
             return Footprint(0, 0)
         return whole_footprint(validity, 1, self._mixed(vectors), block_size)
 
-    def rows_footprint(
-        self, rows: NDArray[np.int64] | int, vectors: NDArray[np.int64], block_size: int
-    ) -> Footprint:
+    def rows_footprint(self, rows: NDArray[np.int64], block_size: int) -> Footprint:
         """What `read_rows` takes."""
-        validity = self._place.layout.validity
-        if validity is None:
+        place = self._place
+        if place.layout.validity is None:
             return Footprint(0, 0)
-        mixed = self._mixed(vectors)
-        if isinstance(rows, int):
-            rows = round(rows * len(mixed) / max(len(vectors), 1))
-        else:
-            nulls = self._place.null_counts[rows // VECTOR_ROWS]
-            rows = rows[(nulls > 0) & (nulls < self._place.vector_rows(rows // VECTOR_ROWS))]
-        return fixed_footprint(validity, 1, rows, mixed, block_size)
+        nulls = place.null_counts[rows // VECTOR_ROWS]
+        mixed = rows[(nulls > 0) & (nulls < place.vector_rows(rows // VECTOR_ROWS))]
+        return fixed_footprint(place.layout.validity, 1, mixed, block_size)
+
+    def shapes(self, vectors: NDArray[np.int64]) -> tuple[BufferShape, ...]:
+        """Of the bitmap, if rows of these vectors need it."""
+        if self._place.layout.validity is None or not len(vectors):
+            return ()
+        mixed = len(self._mixed(vectors))
+        return (BufferShape(1, mixed / len(vectors)),) if mixed else ()
 
     def _mixed(self, vectors: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of `vectors` that have nulls and values."""

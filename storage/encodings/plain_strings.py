@@ -9,8 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery import _native
-from bamquery.storage.encodings.encoding import Footprint
-from bamquery.storage.encodings.fixed_width import expected_footprint
+from bamquery.storage.encodings.encoding import BufferShape, ColumnShape, Footprint
 from bamquery.storage.encodings.plain import ColumnPlace, Validity
 from bamquery.storage.files.buffers import view
 from bamquery.storage.format.layout import VECTOR_ROWS
@@ -78,22 +77,19 @@ class PlainStrings:
         return self._offsets_footprint(vectors, block_size) + data + validity
 
     def rows_footprint(
-        self, rows: NDArray[np.int64] | int, vectors: NDArray[np.int64], block_size: int
+        self, rows: NDArray[np.int64], vectors: NDArray[np.int64], block_size: int
     ) -> Footprint:
         """See `StoredColumn.rows_footprint`; strings are taken to be of average length."""
-        if isinstance(rows, int):
-            offsets = expected_footprint(rows, self._offsets_footprint(vectors, block_size))
-            whole = self._data_footprint(vectors, VECTOR_ROWS, block_size)
-            # A string touches one block, and another for each end of a block within it.
-            touched = 1 + max(self._row_bytes - 1, 0) / block_size
-            data = expected_footprint(round(rows * touched), whole) if self._row_bytes else Footprint(0, 0)
-            data = Footprint(max(round(data.runs / touched), min(data.runs, 1)), data.blocks)
-        else:
-            pair = 2 * _OFFSET_BYTES
-            counts = _native.count_row_blocks(self._offsets.offset, _OFFSET_BYTES, pair, rows, block_size)
-            offsets = Footprint(*counts)
-            data = self._data_footprint(rows, 1, block_size)
-        return offsets + data + self._validity.rows_footprint(rows, vectors, block_size)
+        pair = 2 * _OFFSET_BYTES
+        counts = _native.count_row_blocks(self._offsets.offset, _OFFSET_BYTES, pair, rows, block_size)
+        data = self._data_footprint(rows, 1, block_size)
+        return Footprint(*counts) + data + self._validity.rows_footprint(rows, block_size)
+
+    def shape(self, vectors: NDArray[np.int64]) -> ColumnShape:
+        """See `StoredColumn.shape`."""
+        offsets = BufferShape(8 * _OFFSET_BYTES, width=_OFFSET_BYTES + 1)
+        data = BufferShape(8 * self._row_bytes, width=self._row_bytes)
+        return ColumnShape((offsets, data, *self._validity.shapes(vectors)), rounds=2)
 
     def _offsets_footprint(self, vectors: NDArray[np.int64], block_size: int) -> Footprint:
         return Footprint(*_native.count_range_blocks(*self._offset_ranges(vectors), block_size))

@@ -1,9 +1,11 @@
 #include <optional>
+#include <span>
 #include <string>
 
 #include "driver/native/bindings/bindings.hpp"
 #include "driver/native/bindings/buffers.hpp"
 #include "storage/native/column_copy.hpp"
+#include "storage/native/hit_pyramid.hpp"
 #include "storage/native/kinds.hpp"
 #include "storage/native/statistics.hpp"
 
@@ -173,6 +175,19 @@ py::array_t<std::uint32_t> py_strided_crcs(const py::object& data, std::int64_t 
   return crcs;
 }
 
+py::tuple py_count_hit_pyramid(const RowArray& rows) {
+  const std::span ascending(rows.data(), static_cast<std::size_t>(rows.size()));
+  HitPyramid found;
+  {
+    const py::gil_scoped_release unlocked;
+    found = count_hit_pyramid(ascending);
+  }
+  const auto array = [](const auto& counts) {
+    return py::array_t<std::int64_t>(static_cast<py::ssize_t>(counts.size()), counts.data());
+  };
+  return py::make_tuple(array(found.groups), array(found.runs));
+}
+
 py::tuple py_join_offsets(const py::object& stored, const RowArray& counts, std::int64_t data_size,
                           const py::object& joined) {
   const ByteView view(stored, false);
@@ -215,6 +230,7 @@ void bind_storage(py::module_& module) {
   module.def("string_statistics", &py_string_statistics, arg("offsets"), arg("rows"), arg("data"),
              arg("data_start"), arg("validity"), arg("utf8"));
   module.def("strided_crcs", &py_strided_crcs, arg("data"), arg("stride"));
+  module.def("count_hit_pyramid", &py_count_hit_pyramid, arg("rows"));
   module.def("join_offsets", &py_join_offsets, arg("stored"), arg("counts"), arg("data_size"), arg("joined"));
 }
 

@@ -2,42 +2,41 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
-import tempfile
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bamquery import _native
-from bamquery.driver.cache_folder import cache_folder
 from bamquery.errors import StorageError
 from bamquery.storage.format.layout import VECTOR_ROWS
+from bamquery.storage.read_planner import cost_model
+from bamquery.storage.read_planner.cost_model import CostModel, PathRates, ProcessorRates
+from bamquery.storage.read_planner.profile_cache import keep_measured, load_measured
 from bamquery.storage.readers.block_reader import BlockReader, ReadCounters
 from bamquery.storage.readers.opening import open_blocks
 
 Clock: TypeAlias = Callable[[], float]
 """Seconds that only grow."""
 
-_CACHE_VERSION: Final = 2
-"""Grows where readers change so much that old measurements mislead."""
 _REQUEST_BYTES: Final = _native.LARGEST_READ
-_SECONDS_A_PHASE: Final = 0.1
-"""Each of bandwidth, rate and latency is measured for about so long."""
+_SECONDS_A_PHASE: Final = 0.08
+"""Each of bandwidth, three sizes of scattered reads, and latency is measured for about so long."""
 _PIECE_BYTES: Final = 4 << 20
 """Streamed by one call; smaller files say too little about their device."""
 _VECTOR_BYTES: Final = 8 * VECTOR_ROWS
 _SAMPLE_BYTES: Final = 64 << 20
 _BATCH: Final = 1024
 """Scattered reads a call; enough to keep every queue of a drive busy."""
+_SIZES: Final = (4 << 10, 64 << 10)
+"""Of scattered reads, beside those of a block."""
+_BATCH_BYTES: Final = 4 << 20
+_NAMES: Final = ("bandwidth", "iops", "latency", "scattered", "request_bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +45,9 @@ class DeviceProfile:
 
     Attributes:
         bandwidth: of large requests, bytes a second.
-        iops: scattered small reads a second, with as many in flight as the reader has.
+        iops: scattered reads a second, their bytes left aside, with as many in flight as the reader has.
         latency: of one read alone, seconds.
+        scattered: bytes a second of scattered reads, however many; 0: as much as of large requests.
         request_bytes: the largest request; longer runs of blocks are several.
         source: whether the numbers are this volume's.
     """
@@ -55,15 +55,26 @@ class DeviceProfile:
     bandwidth: float
     iops: float
     latency: float
+    scattered: float = 0.0
     request_bytes: int = _REQUEST_BYTES
     source: Literal["measured", "assumed"] = "assumed"
 
     _known: ClassVar[dict[str, DeviceProfile]] = {}
     _lock: ClassVar[threading.Lock] = threading.Lock()
 
-    def seconds(self, bytes_: int, commands: int) -> float:
-        """How long reading should take: the first answer, then whichever of bytes and commands is scarcer."""
-        return self.latency + max(bytes_ / self.bandwidth, commands / self.iops)
+    def model(self, processor: ProcessorRates, kind: str) -> CostModel:
+        """What reads by that kind of reader cost.
+
+        Of a page cache, copying is the processor's work, too, and so nothing goes on at the same time.
+        """
+        sequential = PathRates(self.bandwidth, self.iops, self.latency)
+        scattered = PathRates(self.scattered or self.bandwidth, self.iops, self.latency)
+        paths = {
+            cost_model.Path.SEQUENTIAL: sequential,
+            cost_model.Path.VECTORS: scattered,
+            cost_model.Path.BLOCKS: scattered,
+        }
+        return CostModel(paths, processor, overlaps=kind == "direct")
 
     @classmethod
     def measure(cls, path: Path, kind: str) -> DeviceProfile:
@@ -76,20 +87,22 @@ class DeviceProfile:
         with cls._lock:
             profile = cls._known.get(key)
             if profile is None:
-                cache = cache_file()
-                profile = None if cache is None else _load_cached(cache, key)
-                profile = profile or _measure(path, kind, time.perf_counter)
-                if profile is None:
-                    return ASSUMED[kind]  # not kept: another file may be large enough
+                kept = load_measured(key, _NAMES)
+                if kept is not None:
+                    kept["request_bytes"] = int(kept["request_bytes"])
+                    profile = cls(**kept, source="measured")  # type: ignore[arg-type]
+                else:
+                    profile = _measure(path, kind, time.perf_counter)
+                    if profile is None:
+                        return ASSUMED[kind]  # not kept: another file may be large enough
+                    keep_measured(key, asdict(profile))
                 cls._known[key] = profile
-                if cache is not None:
-                    _remember(cache, key, profile)
             return profile
 
 
 ASSUMED: Final = {
     # A page cache that has the file: memory bandwidth of one core, and a cache miss a read.
-    "mapped": DeviceProfile(bandwidth=5e9, iops=1e7, latency=2e-6),
+    "mapped": DeviceProfile(bandwidth=6.5e9, iops=1e7, latency=2e-6),
     # A modest NVMe drive.
     "direct": DeviceProfile(bandwidth=2e9, iops=1e5, latency=1e-4),
 }
@@ -98,49 +111,70 @@ ASSUMED: Final = {
 def measure_reader(reader: BlockReader, size: int, clock: Clock) -> DeviceProfile:
     """Measure with a reader of a file of `size` bytes; nothing is cached.
 
-    Bandwidth is that of streams of vectors, verified. For mapped files it is that of memory, since what the
-    page cache has to fetch first is read once before.
+    For mapped files it is memory that is measured, since what the page cache has to fetch first is read once
+    before.
     """
     generator = np.random.default_rng(0)
     counters = ReadCounters()
     vectors = np.arange(0, _PIECE_BYTES, _VECTOR_BYTES)
     lengths = np.full(len(vectors), _VECTOR_BYTES)
-    checksums: list[NDArray[np.uint32]] = []
+    pieces = 0
     started = clock()
     for start in range(0, min(size, _SAMPLE_BYTES) - _PIECE_BYTES + 1, _PIECE_BYTES):
-        data = reader.read_ranges(vectors + start, lengths, counters)
-        checksums.append(_native.strided_crcs(data, _VECTOR_BYTES))
+        reader.read_ranges(vectors + start, lengths, counters)
+        pieces += 1
         if clock() - started > _SECONDS_A_PHASE:
             break  # of a slow device, a smaller sample will do
 
     def stream(turn: int) -> int:
-        piece = turn % len(checksums)
-        reader.read_ranges(vectors + piece * _PIECE_BYTES, lengths, counters, checksums[piece])
+        reader.read_ranges(vectors + turn % pieces * _PIECE_BYTES, lengths, counters)
         return _PIECE_BYTES
 
-    blocks = size // reader.block_size
+    def scatter(bytes_: int) -> Callable[[int], int]:
+        places = max(size // bytes_, 1)
+        batch = max(min(_BATCH, _BATCH_BYTES // bytes_), 1)
 
-    def scatter(_: int) -> int:
-        rows = np.unique(generator.integers(0, blocks, _BATCH))
-        reader.gather(0, reader.block_size, 8, rows, counters)
-        return len(rows)
+        def read(_: int) -> int:
+            rows = np.unique(generator.integers(0, places, batch))
+            if bytes_ == reader.block_size:
+                reader.gather(0, bytes_, 8, rows, counters)
+            else:
+                reader.read_ranges(rows * bytes_, np.full(len(rows), bytes_), counters)
+            return len(rows)
+
+        return read
 
     def alone(_: int) -> int:
-        reader.gather(0, reader.block_size, 8, generator.integers(0, blocks, 1), counters)
+        rows = generator.integers(0, max(size // reader.block_size, 1), 1)
+        reader.gather(0, reader.block_size, 8, rows, counters)
         return 1
 
+    bandwidth = _rate(stream, clock)
+    sizes = [reader.block_size, *(s for s in _SIZES if s > reader.block_size)]
+    seconds = [1 / _rate(scatter(bytes_), clock) for bytes_ in sizes]
+    command, scattered = fit_reads(sizes, seconds, bandwidth)
     return DeviceProfile(
-        bandwidth=_rate(stream, clock),
-        iops=_rate(scatter, clock),
+        bandwidth=bandwidth,
+        iops=1 / command,
         latency=1 / _rate(alone, clock),
+        scattered=scattered,
         source="measured",
     )
 
 
-def cache_file() -> Path | None:
-    """Where profiles are kept between processes; None for users without a home."""
-    folder = cache_folder()
-    return None if folder is None else folder / "device-profiles.json"
+def fit_reads(sizes: Sequence[int], seconds: Sequence[float], bandwidth: float) -> tuple[float, float]:
+    """Seconds c and bandwidth of t(size) = c + size / bandwidth, by least squares of the relative errors.
+
+    Scattered reads are no faster than streams of `bandwidth`, and c is at least a fiftieth of the smallest
+    read's time: less than can be told apart.
+    """
+    times = np.array(seconds)
+    weighted = np.stack([np.ones(len(times)), np.array(sizes, float)], axis=1) / times[:, None]
+    (command, slope), *_ = np.linalg.lstsq(weighted, np.ones(len(times)), rcond=None)
+    slope = max(float(slope), 1 / bandwidth)
+    if command < times[0] / 50:
+        command = max(times[0] - sizes[0] * slope, times[0] / 50)
+    return float(command), 1 / slope
 
 
 def _rate(work: Callable[[int], int], clock: Clock) -> float:
@@ -179,43 +213,3 @@ def _volume(path: Path, kind: str) -> str:
         return f"{os.statvfs(path).f_fsid:016x}-{os.stat(path).st_dev:x}-{kind}"
     except OSError:
         return f"unknown-{kind}"
-
-
-def _load(cache: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(cache.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    if not isinstance(data, dict) or data.get("version") != _CACHE_VERSION:
-        return {}
-    profiles = data.get("profiles")
-    return profiles if isinstance(profiles, dict) else {}
-
-
-def _load_cached(cache: Path, key: str) -> DeviceProfile | None:
-    """A profile that an earlier process measured; None for anything that cannot be one."""
-    data = _load(cache).get(key)
-    names = ("bandwidth", "iops", "latency", "request_bytes")
-    if not isinstance(data, dict) or not all(_positive(data.get(name)) for name in names):
-        return None
-    return DeviceProfile(
-        bandwidth=float(data["bandwidth"]),
-        iops=float(data["iops"]),
-        latency=float(data["latency"]),
-        request_bytes=int(data["request_bytes"]),
-        source="measured",
-    )
-
-
-def _positive(value: Any) -> bool:
-    return type(value) in {int, float} and math.isfinite(value) and value > 0
-
-
-def _remember(cache: Path, key: str, profile: DeviceProfile) -> None:
-    """Add to the cache; a home that cannot be written to only costs the next process a measurement."""
-    with suppress(OSError):
-        cache.parent.mkdir(parents=True, exist_ok=True)
-        data = {"version": _CACHE_VERSION, "profiles": _load(cache) | {key: asdict(profile)}}
-        with tempfile.NamedTemporaryFile("w", dir=cache.parent, delete=False) as file:
-            json.dump(data, file, indent=1)
-        os.replace(file.name, cache)

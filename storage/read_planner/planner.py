@@ -1,118 +1,158 @@
-"""How to read a column for some rows: stream, fetch vectors or fetch blocks, by what each costs."""
+"""How to read columns for some rows: stream, fetch vectors or fetch blocks, by what they cost together."""
 
 from __future__ import annotations
 
-import enum
-import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bamquery.storage.encodings.encoding import Footprint, StoredColumn
-from bamquery.storage.fragments.fragment import Fragment
-from bamquery.storage.fragments.reader import vectors_of
-from bamquery.storage.read_planner.device_profile import DeviceProfile
+from bamquery.storage.read_planner.corrections import NO_CORRECTIONS, Corrections
+from bamquery.storage.read_planner.cost_model import Cost, CostModel, ReadDemand
+from bamquery.storage.read_planner.strategy import Strategy
 
-CLEARLY: Final = 0.9
-"""Costs are estimates; closer ones are not different."""
+__all__ = ["VERIFIED_FIRST", "Choice", "Demands", "Strategy", "plan_reads", "total_seconds"]
 
+VERIFIED_FIRST: Final = 0.9
+"""Blocks cannot be compared with checksums: they must cost at most so much of what can be."""
+_PICKED: Final = 0.99
+"""To pick nearly all vectors is no better than a stream, of which nothing need be listed."""
+_ENUMERATED: Final = 8
+"""Columns whose strategies are tried in all combinations; of more, one after the other."""
 
-class Strategy(enum.Enum):
-    """The ways of reading a column, the simplest first; `FragmentReader` has a method for each."""
-
-    STREAM = "stream"
-    """Every vector that zone maps did not prune, in large requests."""
-    FETCH_VECTORS = "vectors"
-    """The whole vectors that hold surviving rows, so that they can be verified."""
-    FETCH_BLOCKS = "blocks"
-    """Only the blocks that hold surviving rows."""
+Demands: TypeAlias = "Mapping[Strategy, ReadDemand]"
+"""What one column's read takes by each strategy that is open to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A strategy and what it should cost: seconds by the device's profile, bytes and commands."""
+    """How a column is to be read, and what that should cost.
+
+    Attributes:
+        strategy: the way.
+        demand: what it asks for.
+        predicted: by the measured rates alone, seconds of each resource.
+        cost: the same, corrected by what earlier chunks took.
+        cost_seconds: for this column alone.
+    """
 
     strategy: Strategy
+    demand: ReadDemand
+    predicted: Cost
+    cost: Cost
     cost_seconds: float
-    bytes: int
-    commands: int
+
+    @property
+    def bytes(self) -> int:
+        """Of all blocks."""
+        return self.demand.bytes
+
+    @property
+    def commands(self) -> int:
+        """That fetch them."""
+        return self.demand.commands
 
 
-def choose(  # noqa: PLR0917 - the first four are one question, the next three one volume
-    fragment: Fragment,
-    column: str,
-    rows: NDArray[np.int64] | int,
-    candidate_vectors: NDArray[np.int64],
-    profile: DeviceProfile,
-    block_size: int,
-    reader_kind: str,
-    forced: Strategy | None = None,
-) -> Choice:
-    """The cheapest way to read `column` for `rows`, all of which are in `candidate_vectors`.
+def plan_reads(
+    columns: Sequence[Demands],
+    model: CostModel,
+    corrections: Corrections = NO_CORRECTIONS,
+    *,
+    verified_first: bool = True,
+    explores: bool = False,
+) -> list[Choice]:
+    """The ways that together cost least: columns of one fetch share bandwidth, commands and processors.
 
-    Row ids are counted exactly: distinct blocks, vectors and runs. A number of rows stands for so many
-    anywhere in the candidates. What is read in whole vectors can be verified: blocks must be clearly cheaper
-    to be chosen, and so must picked vectors over a stream. `forced` leaves no choice, but says what it costs.
+    Up to eight columns are tried in all combinations of their strategies; of more, each begins with what is
+    cheapest alone, and the one change that saves most is made until none does.
+
+    Args:
+        columns: to be read together.
+        model: what things cost.
+        corrections: by what they took so far.
+        verified_first: whether blocks must be clearly cheaper than what can be verified.
+        explores: whether a way that no chunk has tried may be taken where it could be the best one.
     """
-    stored = fragment.column(column)
-    strategies = list(Strategy) if forced is None else [forced]
-    footprints = [_footprint(stored, s, rows, candidate_vectors, block_size) for s in strategies]
-    choices = [
-        _choice(strategy, footprint, profile, block_size, reader_kind)
-        for strategy, footprint in zip(strategies, footprints, strict=True)
+    options = [_choices(demands, model, corrections) for demands in columns]
+    prices = [
+        [_price(choice, model, verified_first=verified_first) for choice in choices] for choices in options
     ]
-    best = choices[0]
-    for choice in choices[1:]:
-        if choice.cost_seconds < CLEARLY * best.cost_seconds:
-            best = choice
-    return best
+    picked = _greedy(prices, model) if len(columns) > _ENUMERATED else _enumerate(prices, model)
+    chosen = [choices[place] for choices, place in zip(options, picked, strict=True)]
+    if explores:
+        chosen = [
+            corrections.promising(one, choices) or one for one, choices in zip(chosen, options, strict=True)
+        ]
+    return chosen
 
 
-def expected_vectors(rows: int, vectors: int) -> int:
-    """How many of `vectors` vectors hold one of `rows` rows, each as likely to be in any."""
-    if rows <= 0 or not vectors:
-        return 0
-    return max(1, round(vectors * -math.expm1(-rows / vectors)))
+def total_seconds(choices: Sequence[Choice], model: CostModel) -> float:
+    """What reads that were planned together should take together."""
+    return model.seconds(choice.cost for choice in choices)
 
 
-def _footprint(
-    stored: StoredColumn,
-    strategy: Strategy,
-    rows: NDArray[np.int64] | int,
-    candidates: NDArray[np.int64],
-    block_size: int,
-) -> Footprint:
-    match strategy:
-        case Strategy.STREAM:
-            return stored.vectors_footprint(candidates, block_size)
-        case Strategy.FETCH_VECTORS:
-            if isinstance(rows, int):
-                count = expected_vectors(rows, len(candidates))
-                # Drawn at random, so that as many follow on each other as chance has it.
-                vectors = candidates[_spread_evenly(count, len(candidates))]
-            else:
-                vectors = vectors_of(rows)
-            return stored.vectors_footprint(vectors, block_size)
-        case Strategy.FETCH_BLOCKS:
-            return stored.rows_footprint(rows, candidates, block_size)
+def _choices(demands: Demands, model: CostModel, corrections: Corrections) -> list[Choice]:
+    found = []
+    for strategy, demand in demands.items():
+        predicted = model.cost(demand)
+        cost = corrections.apply(strategy, predicted)
+        found.append(Choice(strategy, demand, predicted, cost, model.seconds((cost,))))
+    return found
 
 
-@lru_cache(maxsize=256)
-def _spread_evenly(count: int, total: int) -> NDArray[np.int64]:
-    """`count` of `total` positions, ascending, drawn so that every plan of the same query is the same."""
-    if count >= total:
-        return np.arange(total)
-    return np.sort(np.random.default_rng(total).choice(total, count, replace=False))
+def _price(choice: Choice, model: CostModel, *, verified_first: bool) -> Cost:
+    """A cost to choose by: that blocks are not compared with checksums is no saving."""
+    latency, link, commands, work, carried = choice.cost
+    if choice.strategy is Strategy.FETCH_BLOCKS and verified_first:
+        work += choice.demand.bytes / model.processor.checksum
+        dear = 1 / VERIFIED_FIRST
+    elif choice.strategy is Strategy.FETCH_VECTORS:
+        dear = 1 / _PICKED
+    else:
+        return choice.cost
+    return dear * latency, dear * link, dear * commands, dear * work, dear * carried
 
 
-def _choice(
-    strategy: Strategy, footprint: Footprint, profile: DeviceProfile, block_size: int, reader_kind: str
-) -> Choice:
-    size = footprint.blocks * block_size
-    commands = footprint.runs
-    if reader_kind == "direct":  # memory maps know no requests: a run is a run
-        commands += size // profile.request_bytes
-    return Choice(strategy, profile.seconds(size, commands) if commands else 0.0, size, commands)
+def _enumerate(prices: Sequence[Sequence[Cost]], model: CostModel) -> list[int]:
+    if not prices:
+        return []
+    if len(prices) == 1:
+        seconds = [model.seconds((price,)) for price in prices[0]]
+        return [seconds.index(min(seconds))]
+    latency, others = _sums(prices, model)
+    total = latency + (others.max(0) if model.overlaps else others.sum(0))
+    # Of equal sums the first: the simplest strategies.
+    best = np.unravel_index(int(total.argmin()), total.shape)
+    return [int(place) for place in best]
+
+
+def _sums(
+    prices: Sequence[Sequence[Cost]], model: CostModel
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Of all combinations, an axis a column: latencies, and sums of each other resource."""
+    latency = np.zeros(())
+    others = np.zeros((len(prices[0][0]) - 1,))
+    for choices in prices:
+        found = np.array(choices)
+        latency = latency[..., None]
+        latency = np.maximum(latency, found[:, 0]) if model.together else latency + found[:, 0]
+        others = others[..., None] + found[:, 1:].T.reshape(-1, *[1] * (others.ndim - 1), len(choices))
+    return latency, others
+
+
+def _greedy(prices: Sequence[Sequence[Cost]], model: CostModel) -> list[int]:
+    picked = [min(range(len(c)), key=lambda i, c=c: model.seconds((c[i],))) for c in prices]  # type: ignore[misc]
+    best = model.seconds(c[i] for c, i in zip(prices, picked, strict=True))
+    while True:
+        changed = None
+        for column, choices in enumerate(prices):
+            for place in range(len(choices)):
+                tried = [*picked[:column], place, *picked[column + 1 :]]
+                seconds = model.seconds(c[i] for c, i in zip(prices, tried, strict=True))
+                if seconds < best:
+                    best, changed = seconds, tried
+        if changed is None:
+            return picked
+        picked = changed

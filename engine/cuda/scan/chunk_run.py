@@ -13,6 +13,7 @@ from bamquery.engine.cuda.frames import CudaFrame, CudaPositions, make_frame
 from bamquery.engine.cuda.scan.chunk.row_selection import (
     PassedRows,
     Selection,
+    count_groups,
     filter_column,
     narrow,
     narrow_by_places,
@@ -26,9 +27,12 @@ from bamquery.engine.cuda.scan.loading_chunk import LoadingChunk
 from bamquery.engine.cuda.scan.reads.accounting import settle
 from bamquery.engine.cuda.scan.reads.column_reads import ReadColumn
 from bamquery.engine.cuda.scan.reads.gather_rows import take
+from bamquery.engine.cuda.scan.reads.read_plan import every_row, learn, plan_columns
 from bamquery.engine.cuda.scan.reads.string_reads import StringRead
 from bamquery.engine.cuda.scan.scan_state import ScanState
 from bamquery.engine.operators.scan.filter_order import FilterStep
+from bamquery.storage.read_planner.hit_pyramid import LEVELS, HitPyramid
+from bamquery.storage.read_planner.planner import total_seconds
 
 Held: TypeAlias = "ReadColumn | DeviceStrings | plc.Column"
 
@@ -48,6 +52,8 @@ class ChunkRun:
         """Vectors of the pieces that have selected rows, as far as the host knows; None: all."""
         self._held: dict[int, Held] = {}
         self._alive = self._chunk.rows.rows
+        self._counted: HitPyramid | None = None
+        """How the rows lie that are alive; None: they are all."""
         self._filtered = False
 
     def run(self) -> bool:
@@ -97,6 +103,7 @@ class ChunkRun:
             self._loads.reads,
             self._loads.kernels,
         )
+        learn(self._chunk, self._loads.planned, self._loads.reads, self._loads.kernels)
         if not self._alive:
             return None
         outputs = state.work.plan.outputs
@@ -112,13 +119,17 @@ class ChunkRun:
             return
         self._load_columns(step.columns)
 
+    @property
+    def _hits(self) -> HitPyramid:
+        return every_row(self._chunk.rows) if self._counted is None else self._counted
+
     def _covers(self, step: FilterStep) -> bool:
         return all(column in self._held for column in step.columns)
 
     def _cost(self, step: FilterStep) -> float:
         """Seconds to read what the step still needs, for the rows that are alive."""
         columns = [self._state.columns[c] for c in step.columns if c not in self._held]
-        return sum(self._loads.strategy(column, self._alive)[1] for column in columns)
+        return total_seconds(plan_columns(self._chunk, columns, self._hits), self._state.model)
 
     def _count_whole(self, columns: Iterable[int]) -> None:
         if self._filtered:
@@ -149,7 +160,9 @@ class ChunkRun:
         if late:
             assert self._selection is not None
             names = [self._state.columns[column] for column in late]
-            self._held |= zip(late, self._loads.read(names, self._selection, self._wanted), strict=True)
+            self._held |= zip(
+                late, self._loads.read(names, self._selection, self._hits, self._wanted), strict=True
+            )
         self._complete()
 
     def _complete(self) -> None:
@@ -165,13 +178,14 @@ class ChunkRun:
         fused = self._state.fused[step.number]
         places: tuple[int, int] | None = None
         if not isinstance(fused, FusedPredicate):
-            places = self._match(step)
+            places = self._match(step, counts=not wanted <= self._held.keys())
         elif self._selection is None:
             self._select(step, fused)
         else:
             column = self._held[step.columns[0]]
             assert isinstance(column, DeviceColumn)
-            places = self._narrow(filter_column(self._chunk, fused, column))
+            assert self._selection is not None
+            places = self._narrow(filter_column(self._chunk, fused, column, self._selection))
         self._filtered = True
         self._state.work.plan.order.learn(step, before, self._alive)
         self._held = {column: held for column, held in self._held.items() if column in wanted}
@@ -197,6 +211,7 @@ class ChunkRun:
         self._alive = board.word(passed.total)
         if not self._alive:
             return
+        self._counted = passed.pyramid(board)
         assert passed.of_pieces is not None
         firsts = self._chunk.rows.firsts
         counts = np.diff(board.words(passed.of_pieces, len(firsts)).astype(np.int64))
@@ -213,12 +228,16 @@ class ChunkRun:
         self._alive = rows
         if not rows:
             return None
+        self._counted = passed.pyramid(self._chunk.board)
         assert self._selection is not None
         self._selection, places = narrow(self._chunk, self._selection, passed, rows)
         return places.ptr, rows
 
-    def _match(self, step: FilterStep) -> tuple[int, int] | None:
-        """As `_narrow`, for a condition that libcudf computes."""
+    def _match(self, step: FilterStep, *, counts: bool) -> tuple[int, int] | None:
+        """As `_narrow`, for a condition that libcudf computes.
+
+        `counts`: more is to be read for the rows that pass, and so it matters how they lie.
+        """
         self._wait()
         frame = make_frame([self._finish_column(column) for column in step.columns], self._alive)
         passed = self._state.device.matching_positions(step.predicate, frame)
@@ -230,6 +249,11 @@ class ChunkRun:
         assert self._selection is not None
         assert isinstance(passed, CudaPositions)
         self._selection, places = narrow_by_places(self._chunk, self._selection, passed)
+        if counts:
+            groups = count_groups(self._chunk, self._selection)
+            self._wait()
+            counted = self._chunk.board.words(groups, LEVELS - 1).tolist()
+            self._counted = HitPyramid.of_counts(self._alive, counted)
         return places, self._alive
 
     def _take_rows(self, held: Held, places: int, rows: int) -> Held:

@@ -17,6 +17,7 @@ from bamquery.engine.cuda.scan.kernel_tables.predicates import FusedPredicate
 from bamquery.engine.cuda.scan.loading_chunk import LoadingChunk
 from bamquery.engine.cuda.scan.pipeline import overlap_chunks
 from bamquery.engine.cuda.scan.reads.column_reads import ColumnLoads
+from bamquery.engine.cuda.scan.reads.path_measurement import measure_paths
 from bamquery.engine.cuda.scan.resources.resident_vectors import runs
 from bamquery.engine.cuda.scan.resources.scan_resources import resources_of
 from bamquery.engine.cuda.scan.scan_state import ScanState
@@ -142,6 +143,10 @@ class _Stages:
         state.require_whole([piece.fragment for piece in chunk.pieces if len(piece.vectors)])
         memory = ChunkMemory(state, listed)
         self._open.append(memory)
+        if state.wants_rates and first is not None:
+            measured = measure_paths(memory, list(state.columns.values()), state.rates)
+            if measured is not None:
+                state.take_rates(measured)
         loads = ColumnLoads(memory)
         loading = LoadingChunk(chunk, memory, first, loads)
         fused = None if first is None else state.fused[first.number]

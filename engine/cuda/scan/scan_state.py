@@ -14,7 +14,7 @@ from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.scan.columns.dictionaries import Dictionaries
 from bamquery.engine.cuda.scan.columns.scan_column import scan_column
 from bamquery.engine.cuda.scan.kernel_tables.predicates import FusedPredicate, fuse
-from bamquery.engine.cuda.scan.read_strategy import PathRates
+from bamquery.engine.cuda.scan.path_rates import GpuProfile, direct_model
 from bamquery.engine.cuda.scan.resources.launcher import Launcher
 from bamquery.engine.cuda.scan.resources.pinned_files import PinnedExtent, require_whole
 from bamquery.engine.cuda.scan.resources.resident_vectors import ResidentVectors
@@ -30,6 +30,8 @@ from bamquery.engine.profiling.queue_profile import QueueProfile
 from bamquery.engine.settings import available_cores
 from bamquery.storage.format.layout import Extent
 from bamquery.storage.fragments.fragment import Fragment
+from bamquery.storage.read_planner.corrections import Corrections
+from bamquery.storage.read_planner.cost_model import CostModel, Path
 from bamquery.storage.read_planner.device_profile import DeviceProfile
 
 _MOST_BLOCK_BYTES: Final = 4096
@@ -67,13 +69,16 @@ class ScanState(ScanClock, Closeable):
         self.direct: Final = settings.reader == "direct"
         self.verifies: Final = settings.verifies
         self.block_bytes, lba_bytes = self._block_sizes()
-        threads = controller_threads(available_cores())
+        threads = settings.io_cores or controller_threads(available_cores())
+        self.io_cores: Final = threads
         self._block_shape = block_rings(self.block_bytes, lba_bytes, self.direct, threads)
         self._stream_shape = stream_rings(lba_bytes, self.direct, threads)
         self._rings: dict[str, Rings] = {}
         self._namespaces: dict[tuple[int, int], NDArray[np.uint32]] = {}
         self._before: dict[str, tuple[float, ...]] = {}
-        self.rates: Final = self._rates(threads)
+        self.rates = self._gpu_profile()
+        self.model: CostModel = self._cost_model()
+        self.corrections = Corrections(self.model)
         self.columns: Final = {
             position: scan_column(name, work.plan.schema.field(name).type)
             for name in work.columns
@@ -188,10 +193,31 @@ class ScanState(ScanClock, Closeable):
         asked = self.work.context.settings.block_size
         return min(asked, _MOST_BLOCK_BYTES), 512
 
-    def _rates(self, threads: int) -> PathRates:
+    @property
+    def _profile_key(self) -> str:
+        return f"{self.session.gpu.name}-{self.block_bytes}-{self.io_cores}"
+
+    def _gpu_profile(self) -> GpuProfile:
+        return GpuProfile.load(self._profile_key) or GpuProfile.assumed(self.io_cores)
+
+    def _cost_model(self) -> CostModel:
         if not self.direct:
-            return PathRates.for_mapped_files(threads)
-        return PathRates.for_direct_reads(DeviceProfile.measure(self.work.fragments[0].path, "direct"))
+            return self.rates.model(self.io_cores)
+        volume = DeviceProfile.measure(self.work.fragments[0].path, "direct")
+        return direct_model(volume, self.rates.checksum, self.io_cores)
+
+    @property
+    def wants_rates(self) -> bool:
+        """Whether nobody has measured this GPU yet."""
+        return not self.direct and self.rates.source == "assumed"
+
+    def take_rates(self, measured: GpuProfile) -> None:
+        """Plan by what was measured, here and in later processes."""
+        measured.keep(self._profile_key)
+        self.rates = measured
+        self.model = self._cost_model()
+        self.corrections = Corrections(self.model)
+        self._note()
 
     def _fuse(self, step: FilterStep) -> FusedPredicate | str:
         return fuse(step, self.columns[step.columns[0]].kind)
@@ -202,10 +228,10 @@ class ScanState(ScanClock, Closeable):
             profile.reader = "direct" if self.direct else "mapped"
             profile.block_size = self.block_bytes
             profile.volume = {
-                "bandwidth": self.rates.stream,
-                "iops": self.rates.commands,
-                "latency": self.rates.latency,
-                "source": "measured" if self.direct else "assumed for a GPU and this many cores",
+                "bandwidth": self.model.paths[Path.SEQUENTIAL].bandwidth,
+                "iops": self.model.paths[Path.BLOCKS].commands,
+                "latency": self.model.paths[Path.BLOCKS].latency,
+                "source": "measured" if self.direct else self.rates.source,
             }
             profile.io_path = profile.io_path or ("queue pairs" if self.direct else "page cache")
         settings = self.work.context.settings

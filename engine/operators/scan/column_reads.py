@@ -1,8 +1,9 @@
-"""Reads one column of one piece: picks the strategy, reads, and writes down what it took."""
+"""Reads columns of one piece: plans how, reads, and writes down what it took."""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from typing import Final, Generic
 
@@ -18,11 +19,19 @@ from bamquery.engine.profiling.query_profile import ColumnProfile, ScanProfile
 from bamquery.engine.settings import Settings
 from bamquery.storage.format.storable_types import is_string_like
 from bamquery.storage.fragments.reader import vectors_of
-from bamquery.storage.read_planner.planner import CLEARLY, Choice, Strategy, choose
+from bamquery.storage.read_planner.column_demands import expected_demands, stored_demands
+from bamquery.storage.read_planner.corrections import Corrections
+from bamquery.storage.read_planner.hit_pyramid import HitPyramid
+from bamquery.storage.read_planner.planner import Choice, Strategy, plan_reads
 from bamquery.storage.readers.block_reader import ReadCounters
 
 _STEPS: Final = 2
 """Densities of rows between one and its double, that are told apart before rows are known."""
+_NEARLY_ALL: Final = 0.99
+"""Share of a piece's rows from which on nothing can be saved by picking them."""
+_LESSON: Final = 16
+"""Times as many rows as those that a way of reading is tried with must be left."""
+_NO_ROWS: Final = np.empty(0, np.int64)
 
 
 class ColumnReads(Generic[Frame]):
@@ -40,11 +49,13 @@ class ColumnReads(Generic[Frame]):
         self._profile = profile
         self._readers = readers
         self._check = check
-        self._forced = forced_strategy(context.settings)
+        forced = forced_strategy(context.settings)
+        self._strategies = tuple(Strategy) if forced is None else (forced,)
+        self._corrections: Corrections | None = None
         self._expected: dict[tuple[str, str, int], float] = {}
 
     def expected_seconds(self, piece: Piece, column: str, rows: NDArray[np.int64] | None) -> float:
-        """What reading the column for those rows (None: for all) should take, by count, not exactly."""
+        """What reading the column for those rows (None: for all) should take, by their pyramid."""
         count = piece.rows if rows is None else len(rows)
         if not count:
             return 0.0
@@ -55,8 +66,12 @@ class ColumnReads(Generic[Frame]):
         seconds = self._expected.get(key)
         if seconds is None:
             opened = self._readers.get(piece.fragment)
-            seconds = self._choice(opened, piece, column, count).cost_seconds / vectors
-            self._expected[key] = seconds
+            hits = HitPyramid.of_vectors(piece.vectors, count) if rows is None else HitPyramid.count(rows)
+            strategies = (Strategy.STREAM,) if rows is None else self._strategies
+            stored = piece.fragment.column(column)
+            demands = expected_demands(stored, hits, piece.vectors, opened.shape, strategies)
+            (choice,) = plan_reads([demands], opened.model)
+            seconds = self._expected[key] = choice.cost_seconds / vectors
         return seconds * vectors
 
     def read(self, piece: Piece, column: str, rows: NDArray[np.int64] | None, *, selected: bool) -> Frame:
@@ -80,29 +95,33 @@ class ColumnReads(Generic[Frame]):
     ) -> list[Frame]:
         """The same for one or more columns: a frame of each."""
         frames: list[Frame] = []
-        found: list[tuple[Strategy, ReadCounters]] = []
-        for column in columns:
+        found: list[tuple[Choice, ReadCounters, float]] = []
+        opened = self._readers.get(piece.fragment)
+        choices = self._plan(opened, piece, columns, rows)
+        for column, choice in zip(columns, choices, strict=True):
             self._check()
-            opened = self._readers.get(piece.fragment)
-            strategy = Strategy.STREAM if rows is None else self._strategy(opened, piece, column, rows)
             counters = ReadCounters()
             with self._profile.clock.reading(), self._profile.columns[column].clock.reading():
-                if rows is None or strategy is Strategy.STREAM:
+                start = time.perf_counter()
+                if rows is None or choice.strategy is Strategy.STREAM:
                     frame = opened.columns.stream([column], piece.vectors, counters)
-                elif strategy is Strategy.FETCH_VECTORS:
+                elif choice.strategy is Strategy.FETCH_VECTORS:
                     frame = opened.columns.fetch_vectors([column], rows, counters)
                 else:
                     frame = opened.columns.fetch_blocks([column], rows, counters)
+                seconds = time.perf_counter() - start
+            self._corrections_of(opened).learn([choice], seconds)
             frames.append(frame)
-            found.append((strategy, counters))
-        streamed = [i for i, (strategy, _) in enumerate(found) if strategy is Strategy.STREAM]
+            found.append((choice, counters, seconds))
+        streamed = [i for i, choice in enumerate(choices) if choice.strategy is Strategy.STREAM]
         if rows is not None and streamed:
             whole = self._device.join_columns([frames[i] for i in streamed])
             taken = self._device.take(whole, piece.positions(rows))
             for place, i in enumerate(streamed):
                 frames[i] = self._device.select(taken, [place])
         looked_at = piece.rows if rows is None else len(rows)
-        for column, frame, (strategy, counters) in zip(columns, frames, found, strict=True):
+        for column, frame, (choice, counters, seconds) in zip(columns, frames, found, strict=True):
+            strategy = choice.strategy
             picked = rows is not None and strategy is not Strategy.STREAM
             vectors = vectors_of(rows) if rows is not None and picked else piece.vectors
             if self._profile.vector_map is not None:
@@ -113,6 +132,7 @@ class ColumnReads(Generic[Frame]):
                 _count_strategy(figures, strategy)
                 figures.vectors_read += len(vectors)
                 figures.counters += counters
+                figures.planned.add(choice.cost_seconds, seconds)
                 if strategy is not Strategy.STREAM:
                     figures.bytes_fetched += counters.bytes
                 if selected:
@@ -161,31 +181,37 @@ class ColumnReads(Generic[Frame]):
                     piece.vectors,
                 )
 
-    def _strategy(
-        self, opened: OpenFragment[Frame], piece: Piece, column: str, rows: NDArray[np.int64]
-    ) -> Strategy:
-        if self._forced is not None:
-            return self._forced
-        if len(rows) >= CLEARLY * piece.rows:
-            return Strategy.STREAM  # nothing else reads so much less that it would be chosen
-        return self._choice(opened, piece, column, rows).strategy
-
-    def _choice(
+    def _plan(
         self,
         opened: OpenFragment[Frame],
         piece: Piece,
-        column: str,
-        rows: NDArray[np.int64] | int,
-    ) -> Choice:
-        return choose(
-            piece.fragment,
-            column,
-            rows,
-            piece.vectors,
-            opened.volume,
-            opened.blocks.block_size,
-            opened.blocks.kind,
-        )
+        columns: Sequence[str],
+        rows: NDArray[np.int64] | None,
+    ) -> list[Choice]:
+        """How to read columns together for those rows; None: all of the piece's vectors."""
+        strategies = self._strategies
+        if rows is None or (len(strategies) > 1 and len(rows) >= _NEARLY_ALL * piece.rows):
+            strategies = (Strategy.STREAM,)
+        wanted = _NO_ROWS if rows is None else rows
+        demands = [
+            stored_demands(piece.fragment.column(column), wanted, piece.vectors, opened.shape, strategies)
+            for column in columns
+        ]
+        corrections = self._corrections_of(opened)
+        explores = len(strategies) > 1 and self._has_most_before_it(piece)
+        verified = opened.shape.verifies
+        return plan_reads(demands, opened.model, corrections, verified_first=verified, explores=explores)
+
+    def _corrections_of(self, opened: OpenFragment[Frame]) -> Corrections:
+        if self._corrections is None:  # of two threads at the first chunk one loses what it learns
+            self._corrections = Corrections(opened.model)
+        return self._corrections
+
+    def _has_most_before_it(self, piece: Piece) -> bool:
+        """Whether what the piece teaches is worth more than reading it in the second best way costs."""
+        with self._profile.lock:
+            left = self._profile.rows_total - self._profile.rows_scanned
+        return _LESSON * piece.rows <= left
 
 
 def forced_strategy(settings: Settings) -> Strategy | None:

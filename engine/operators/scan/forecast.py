@@ -11,11 +11,15 @@ from numpy.typing import NDArray
 
 from bamquery.engine.operators.scan.column_reads import forced_strategy
 from bamquery.engine.operators.scan.filter_order import AdaptiveFilterOrder, FilterStep
+from bamquery.engine.operators.scan.open_fragments import reader_shape
 from bamquery.engine.settings import Settings
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.fragments.fragment import Fragment
+from bamquery.storage.read_planner.column_demands import expected_demands
 from bamquery.storage.read_planner.device_profile import DeviceProfile
-from bamquery.storage.read_planner.planner import Choice, Strategy, choose
+from bamquery.storage.read_planner.hit_pyramid import HitPyramid
+from bamquery.storage.read_planner.planner import Choice, Strategy, plan_reads
+from bamquery.storage.read_planner.processor_profile import processor_rates
 
 
 @dataclass
@@ -29,6 +33,8 @@ class ColumnForecast:
     vectors_pruned: int = 0
     bytes: int = 0
     """Expected to be read."""
+    seconds: float = 0.0
+    """That this should take."""
 
 
 class ScanForecast:
@@ -64,37 +70,47 @@ class ScanForecast:
         """Take the steps in the order that costs least, then the outputs; `names` are the schema's."""
         waiting = list(steps)
         while waiting:
-            step = self._order.next(waiting, lambda s: sum(self._cost(names[c]) for c in s.columns))
-            for column in step.columns:
-                self._take(names[column])
+            step = self._order.next(waiting, lambda s: self._cost([names[c] for c in s.columns]))
+            self._take([names[column] for column in step.columns])
             self._alive *= self._order.selectivity(step)
             self._filtered = True
             waiting.remove(step)
-        for name in outputs:
-            self._take(name)
+        self._take(outputs)
 
-    def _cost(self, name: str) -> float:
-        if name in self._read:
-            return 0.0
-        return sum(choice.cost_seconds for choice in self._choices(name))
+    def _cost(self, names: Sequence[str]) -> float:
+        return sum(choice.cost_seconds for _, choice in self._choices(names))
 
-    def _take(self, name: str) -> None:
-        if name in self._read:
-            return
-        self._read.add(name)
-        column = self.columns[name]
-        for choice in self._choices(name):
+    def _take(self, names: Sequence[str]) -> None:
+        for name, choice in self._choices(names):
+            column = self.columns[name]
             column.strategies[choice.strategy] += 1
             column.bytes += choice.bytes
+            column.seconds += choice.cost_seconds
+        self._read.update(names)
 
-    def _choices(self, name: str) -> list[Choice]:
+    def _choices(self, names: Sequence[str]) -> list[tuple[str, Choice]]:
+        """Of columns that were not read yet, in all fragments that zone maps leave something of."""
+        wanted = [name for name in dict.fromkeys(names) if name not in self._read]
         forced = forced_strategy(self._settings) if self._filtered else Strategy.STREAM
-        return [self._choice(fragment, left, name, forced) for fragment, left in self._fragments if len(left)]
+        strategies = tuple(Strategy) if forced is None else (forced,)
+        found: list[tuple[str, Choice]] = []
+        for fragment, left in self._fragments:
+            if len(left) and wanted:
+                found += zip(wanted, self._plan(fragment, left, wanted, strategies), strict=True)
+        return found
 
-    def _choice(
-        self, fragment: Fragment, left: NDArray[np.int64], name: str, forced: Strategy | None
-    ) -> Choice:
-        rows = round(self._alive * min(len(left) * VECTOR_ROWS, fragment.rows))
+    def _plan(
+        self,
+        fragment: Fragment,
+        left: NDArray[np.int64],
+        names: Sequence[str],
+        strategies: Sequence[Strategy],
+    ) -> list[Choice]:
+        rows = min(len(left) * VECTOR_ROWS, fragment.rows)
+        hits = HitPyramid.of_vectors(left, rows).thinned(self._alive)
         kind = "direct" if self._settings.reader == "direct" else "mapped"
         volume = DeviceProfile.measure(fragment.path, kind)
-        return choose(fragment, name, rows, left, volume, self._settings.block_size, kind, forced)
+        shape = reader_shape(self._settings.block_size, kind, volume, self._settings)
+        demands = [expected_demands(fragment.column(name), hits, left, shape, strategies) for name in names]
+        model = volume.model(processor_rates(), kind)
+        return plan_reads(demands, model, verified_first=shape.verifies)

@@ -13,7 +13,10 @@ from bamquery.engine.profiling.query_profile import ScanProfile
 from bamquery.engine.settings import Settings
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.reader import FragmentReader
+from bamquery.storage.read_planner.column_demands import ReaderShape
+from bamquery.storage.read_planner.cost_model import CostModel
 from bamquery.storage.read_planner.device_profile import DeviceProfile
+from bamquery.storage.read_planner.processor_profile import processor_rates
 from bamquery.storage.readers.block_reader import BlockReader
 from bamquery.storage.readers.opening import open_blocks
 
@@ -25,12 +28,14 @@ class OpenFragment(Generic[Frame]):
     Attributes:
         columns: its columns as frames.
         blocks: its file.
-        volume: what the volume under it can do, by this kind of reader.
+        model: what its reads cost.
+        shape: what of its reader decides how many commands they are.
     """
 
     columns: FragmentColumns[Frame]
     blocks: BlockReader
-    volume: DeviceProfile
+    model: CostModel
+    shape: ReaderShape
 
 
 class FragmentReaders(Generic[Frame]):
@@ -81,7 +86,10 @@ class FragmentReaders(Generic[Frame]):
                 with self._profile.lock:
                     self._profile.volume = asdict(volume)
                 reader = FragmentReader(fragment, blocks, self._settings.verifies)
-                opened = OpenFragment(FragmentColumns(self._device, reader), blocks, volume)
+                columns = FragmentColumns(self._device, reader)
+                model = volume.model(processor_rates(), blocks.kind)
+                shape = reader_shape(blocks.block_size, blocks.kind, volume, self._settings)
+                opened = OpenFragment(columns, blocks, model, shape)
                 self._open[fragment.id] = opened
             return opened
 
@@ -103,6 +111,12 @@ class FragmentReaders(Generic[Frame]):
                     f"block_size {asked} is for mapped reads; direct reads take {blocks.block_size}"
                 )
         return blocks
+
+
+def reader_shape(block_size: int, kind: str, volume: DeviceProfile, settings: Settings) -> ReaderShape:
+    """What the planner must know of a reader: memory maps have no requests."""
+    requests = volume.request_bytes if kind == "direct" else None
+    return ReaderShape(block_size, requests, settings.verifies)
 
 
 def open_as_set(fragment: Fragment, settings: Settings) -> BlockReader:

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from bamquery import _native
 from bamquery.errors import CorruptionError
-from bamquery.storage.encodings.encoding import Footprint
-from bamquery.storage.encodings.fixed_width import expected_footprint
+from bamquery.storage.encodings.encoding import BufferShape, ColumnShape, Footprint
 from bamquery.storage.encodings.packed.parameters import (
     PACKED_VECTOR,
     find_fault,
@@ -89,12 +88,16 @@ class PackedColumn:
         return Footprint(*_native.count_range_blocks(*self._ranges(vectors), block_size))
 
     def rows_footprint(
-        self, rows: NDArray[np.int64] | int, vectors: NDArray[np.int64], block_size: int
+        self, rows: NDArray[np.int64], vectors: NDArray[np.int64], block_size: int
     ) -> Footprint:
         """See `StoredColumn.rows_footprint`; which rows are escapes, only the data tell."""
-        if isinstance(rows, int):
-            return expected_footprint(rows, self.vectors_footprint(vectors, block_size))
         return Footprint(*self._single.count_blocks(rows, block_size))
+
+    def shape(self, vectors: NDArray[np.int64]) -> ColumnShape:
+        """See `StoredColumn.shape`; a row is read as the 8 bytes that its code begins in."""
+        rows = max(int(self._place.vector_rows(vectors).sum()), 1)
+        bits = 8 * int(self._lengths[vectors].sum()) / rows
+        return ColumnShape((BufferShape(bits, width=8),), form="packed")
 
     def _ranges(self, vectors: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         return self._place.layout.values.offset + self._starts[vectors], self._lengths[vectors]

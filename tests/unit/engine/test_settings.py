@@ -19,6 +19,7 @@ from bamquery.errors import SettingError
         ("gpu_memory_limit", "4 GiB", 4 << 30),
         ("reader", "DIRECT", "direct"),
         ("block_size", "4kib", 4096),
+        ("io_cores", "3", 3),
         ("zone_maps", "off", False),
         ("zone_maps", True, True),
         ("strategy", "blocks", "blocks"),

@@ -63,12 +63,24 @@ def test_every_strategy_runs_and_is_checked(taxi: Path) -> None:
     assert blocks.bytes_needed == streamed.bytes_needed
 
 
+def test_the_same_trips_are_found_in_several_ways(taxi: Path) -> None:
+    conditions = measuring.CONDITIONS
+    plan = Plan(taxi, ("time",), (0.01,), ("blocks", "auto"), conditions, repeat=1)
+    result = measure(plan)
+    assert result.right
+    assert [curve.condition for curve in result.curves] == list(conditions)
+    assert len({curve.points[0].matching for curve in result.curves}) == 1
+    for curve in result.curves:
+        auto, regret = curve.points[0].timings[1], curve.points[0].regret
+        assert regret == auto.median / curve.points[0].timings[0].median
+
+
 def test_a_wrong_answer_is_named(taxi: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DuckDb, "mean", lambda *_: (3.0, 60))
     result = measure(Plan(taxi, ("time",), (0.001,), ("stream",), repeat=1))
     assert not result.right
     (line,) = report.complaints(result)
-    assert line.startswith("time, at least ")
+    assert line.startswith("time by column, at least ")
     assert line.endswith("miles: stream and DuckDB differ")
 
 
@@ -96,6 +108,7 @@ def test_the_command_writes_measurements_and_a_picture(
     assert [curve["table"] for curve in found["curves"]] == ["random", "time"]
     assert found["curves"][0]["points"][0]["strategies"][3]["strategy"] == "auto"
     assert found["right"] is True
+    assert found["curves"][0]["points"][0]["auto_over_best"] > 0
     assert picture.stat().st_size > 5000
     plot.draw(found, tmp_path / "again.svg")
     assert (tmp_path / "again.svg").read_bytes() == picture.read_bytes()

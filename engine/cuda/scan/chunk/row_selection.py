@@ -12,8 +12,9 @@ from bamquery.engine.cuda.frames import CudaPositions
 from bamquery.engine.cuda.scan.chunk.chunk_memory import WARPS, ChunkMemory
 from bamquery.engine.cuda.scan.columns.device_columns import DeviceColumn
 from bamquery.engine.cuda.scan.kernel_tables.predicates import EVERYTHING, FusedPredicate
-from bamquery.engine.cuda.scan.resources.counter_board import Slot
+from bamquery.engine.cuda.scan.resources.counter_board import CounterBoard, Slot
 from bamquery.storage.format.layout import VECTOR_ROWS
+from bamquery.storage.read_planner.hit_pyramid import LEVELS, HitPyramid
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class PassedRows:
         sums: rows that pass before each vector.
         total: the word with how many pass.
         of_pieces: of the chunk's rows only: rows that pass before each piece.
+        groups: words with how many distinct groups of 2, 4, 8 … rows hold one that passes.
     """
 
     mask: rmm.DeviceBuffer
@@ -32,6 +34,13 @@ class PassedRows:
     vectors: int
     total: Slot
     of_pieces: Slot | None = None
+    groups: Slot | None = None
+
+    def pyramid(self, board: CounterBoard) -> HitPyramid:
+        """How the rows lie, once the board was copied back."""
+        assert self.groups is not None
+        counted = board.words(self.groups, LEVELS - 1).tolist()
+        return HitPyramid.of_counts(board.word(self.total), counted)
 
 
 @dataclass(frozen=True)
@@ -89,19 +98,38 @@ def filter_packed(
         grid=launcher.grid(count, WARPS),
         stream=chunk.state.stream if stream is None else stream,
     )
-    return _count(chunk, mask, counts, count, pieces=True, stream=stream)
+    return _count(chunk, mask, counts, count, selected=None, stream=stream)
 
 
-def filter_column(chunk: ChunkMemory, predicate: FusedPredicate, column: DeviceColumn) -> PassedRows:
-    """Compare a column of selected rows."""
+def filter_column(
+    chunk: ChunkMemory, predicate: FusedPredicate, column: DeviceColumn, before: Selection
+) -> PassedRows:
+    """Compare a column of the rows selected before."""
     vectors = -(-column.rows // VECTOR_ROWS)
     here = replace(predicate, c_type=predicate.selected_c_type)
-    return _filter(chunk, here, column.data, column.validity, None, None, column.rows, vectors, pieces=False)
+    return _filter(
+        *(chunk, here, column.data, column.validity, None, None, column.rows, vectors),
+        selected=before,
+    )
 
 
 def select_all(chunk: ChunkMemory) -> Selection:
     """All rows of the chunk; nobody has to wait."""
     return select(chunk, filter_loaded(chunk, EVERYTHING, None, None, None), chunk.rows.rows)
+
+
+def count_groups(chunk: ChunkMemory, selection: Selection) -> Slot:
+    """Start to count distinct groups of 2, 4, 8 … rows of a selection, whose bits nobody has."""
+    tiles = -(-selection.rows // VECTOR_ROWS)
+    groups = chunk.board.take(4 * (LEVELS - 1))
+    chunk.launch(
+        "scan_pyramid",
+        "scan_pyramid",
+        *(None, None, tiles, selection.positions.ptr, selection.count.address, chunk.vectors, groups.address),
+        items=tiles,
+        of_a_block=WARPS,
+    )
+    return groups
 
 
 def select(chunk: ChunkMemory, passed: PassedRows, rows: int) -> Selection:
@@ -172,7 +200,7 @@ def _filter(  # noqa: PLR0917 - the kernel's own arguments
     vectors: int,
     *,
     parts: int | None = None,
-    pieces: bool = True,
+    selected: Selection | None = None,
     stream: Any = None,
 ) -> PassedRows:
     mask = chunk.allocate(vectors * VECTOR_ROWS // 8, "comparing a column", stream)
@@ -188,7 +216,7 @@ def _filter(  # noqa: PLR0917 - the kernel's own arguments
         grid=launcher.grid(vectors, WARPS),
         stream=chunk.state.stream if stream is None else stream,
     )
-    return _count(chunk, mask, counts, vectors, pieces=pieces, stream=stream)
+    return _count(chunk, mask, counts, vectors, selected=selected, stream=stream)
 
 
 def _count(
@@ -197,13 +225,24 @@ def _count(
     counts: rmm.DeviceBuffer,
     vectors: int,
     *,
-    pieces: bool,
+    selected: Selection | None,
     stream: Any,
 ) -> PassedRows:
+    """What the host has to know of bits: of the chunk's rows, or of those that were `selected` before."""
     total = chunk.board.take(4)
     sums = chunk.prefix_sums(counts.ptr, vectors, total, stream)
+    groups = chunk.board.take(4 * (LEVELS - 1))
+    positions = None if selected is None else selected.positions.ptr
+    chunk.launch(
+        "scan_pyramid",
+        "scan_pyramid",
+        *(mask.ptr, counts.ptr, vectors, positions, None, chunk.vectors, groups.address),
+        items=vectors,
+        of_a_block=WARPS,
+        stream=stream,
+    )
     of_pieces = None
-    if pieces:
+    if selected is None:
         edges = len(chunk.rows.firsts)
         of_pieces = chunk.board.take(4 * edges)
         chunk.launch(
@@ -213,7 +252,7 @@ def _count(
             items=edges,
             stream=stream,
         )
-    return PassedRows(mask, sums, vectors, total, of_pieces)
+    return PassedRows(mask, sums, vectors, total, of_pieces, groups)
 
 
 def _positions(chunk: ChunkMemory, passed: PassedRows, rows: int) -> rmm.DeviceBuffer:

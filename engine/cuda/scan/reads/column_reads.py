@@ -19,9 +19,7 @@ from bamquery.engine.cuda.scan.columns.device_columns import DeviceColumn, Devic
 from bamquery.engine.cuda.scan.columns.scan_column import Form, ScanColumn
 from bamquery.engine.cuda.scan.kernel_tables.predicates import FusedPredicate
 from bamquery.engine.cuda.scan.kernel_tables.string_requests import OFFSET_BYTES
-from bamquery.engine.cuda.scan.read_strategy import choose_strategy
 from bamquery.engine.cuda.scan.reads.accounting import ColumnRead, KernelTime
-from bamquery.engine.cuda.scan.reads.buffer_shapes import buffer_shapes
 from bamquery.engine.cuda.scan.reads.checksums import check_parts, check_picked, check_vectors
 from bamquery.engine.cuda.scan.reads.dictionary_codes import count_string_bytes, decode, prepare
 from bamquery.engine.cuda.scan.reads.fetch_blocks import FetchedColumn, Fetches
@@ -36,6 +34,7 @@ from bamquery.engine.cuda.scan.reads.packed_payloads import (
     load_payloads,
 )
 from bamquery.engine.cuda.scan.reads.packed_rows import gather_packed
+from bamquery.engine.cuda.scan.reads.read_plan import plan_columns
 from bamquery.engine.cuda.scan.reads.staged_column import Check, StagedColumn
 from bamquery.engine.cuda.scan.reads.string_blocks import BlockStrings, fetch_listed
 from bamquery.engine.cuda.scan.reads.string_checks import check_strings
@@ -47,7 +46,8 @@ from bamquery.engine.cuda.scan.reads.string_vectors import (
     vector_strings,
 )
 from bamquery.engine.cuda.scan.reads.vector_recording import touched_vectors
-from bamquery.storage.read_planner.planner import Strategy
+from bamquery.storage.read_planner.hit_pyramid import HitPyramid
+from bamquery.storage.read_planner.planner import Choice, Strategy
 from bamquery.storage.readers.block_reader import ReadCounters
 
 ReadColumn: TypeAlias = "DeviceColumn | StringRead"
@@ -61,6 +61,7 @@ class ColumnLoads:
         reads: what they are to be accounted for.
         kernels: that drove queue pairs.
         checks: of vectors that were read whole, and of what kernels looked at.
+        planned: columns whose way was chosen, and what that should take.
     """
 
     def __init__(self, chunk: ChunkMemory) -> None:
@@ -68,6 +69,7 @@ class ColumnLoads:
         self.reads: list[ColumnRead] = []
         self.kernels: list[KernelTime] = []
         self.checks: list[Check] = []
+        self.planned: list[tuple[str, Choice]] = []
 
     def check(
         self, name: str, staged: StagedColumn, stream: Any, wanted: NDArray[np.bool_] | None = None
@@ -186,18 +188,25 @@ class ColumnLoads:
                 self.chunk.release(loaded.memory)
 
     def read(
-        self, columns: Sequence[ScanColumn], selection: Selection, wanted: NDArray[np.bool_] | None
+        self,
+        columns: Sequence[ScanColumn],
+        selection: Selection,
+        hits: HitPyramid,
+        wanted: NDArray[np.bool_] | None,
     ) -> list[ReadColumn]:
         """The selection's rows of columns; those of which blocks are fetched share one kernel.
 
-        `wanted`: vectors of the pieces that have selected rows, as far as the host knows.
+        `hits`: how these rows lie. `wanted`: vectors of the pieces that have selected rows, as far as the
+        host knows.
         """
         stream = self.chunk.state.stream
         fetches, more = Fetches(self.chunk, selection), Fetches(self.chunk, selection)
         found: dict[ScanColumn, ReadColumn] = {}
         fetched: dict[ScanColumn, tuple[FetchedColumn | PackedBlocks, ColumnRead]] = {}
-        for column in columns:
-            strategy = self.strategy(column, selection.rows)[0]
+        choices = plan_columns(self.chunk, columns, hits, wanted)
+        self.planned += zip((column.name for column in columns), choices, strict=True)
+        for column, choice in zip(columns, choices, strict=True):
+            strategy = choice.strategy
             if strategy is Strategy.STREAM:
                 staged = self.stage(column, stream, described=selection, wanted=wanted)
                 self.check(column.name, staged, stream, wanted)
@@ -225,14 +234,6 @@ class ColumnLoads:
         if kernel is not None:
             self.kernels.append(kernel)
         return [one.complete(self.chunk) for one in waiting]
-
-    def strategy(self, column: ScanColumn, rows: int) -> tuple[Strategy, float]:
-        """How to read a column for so many rows, and what that should take."""
-        chunk, state = self.chunk, self.chunk.state
-        strategy, seconds = choose_strategy(
-            buffer_shapes(chunk, column), rows, chunk.rows.count, state.block_bytes, state.rates
-        )
-        return (strategy if state.forced is None else state.forced), seconds
 
     def bits(self, name: str) -> int:
         """Of a value of the column as it is stored."""
@@ -313,8 +314,7 @@ class ColumnLoads:
         )
         for pick in picks:
             (read.tallies if pick.path == QUEUE_PAIRS else read.copied).append(pick.tally)
-            if pick.seconds is not None:
-                self.kernels.append(KernelTime(pick.seconds, (name,)))
+            self.kernels.append(KernelTime(pick.seconds, (name,), pick.path == QUEUE_PAIRS))
         self.reads.append(read)
         if payloads is not None:
             if chunk.state.verifies:

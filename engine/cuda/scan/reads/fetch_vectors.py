@@ -30,7 +30,7 @@ class PickedVectors:
     used: rmm.DeviceBuffer
     tally: Slot
     path: str
-    seconds: Callable[[], float] | None
+    seconds: Callable[[], float]
 
 
 def fetch_vectors(  # noqa: PLR0917 - one read of one buffer
@@ -65,9 +65,12 @@ def fetch_vectors(  # noqa: PLR0917 - one read of one buffer
         *(behind, memory.ptr, requests.ptr, state.block_bytes, tally.address if mapped else None),
         items=rows.count,
     )
-    seconds = None
+    seconds: Callable[[], float]
     if mapped:
+        clock = chunk.clock(state.stream)
         copy_mapped(chunk, requests.ptr, most, total, state.stream)
+        clock.end()
+        seconds = clock.seconds
     else:
         seconds = copy_files(chunk, requests.ptr, most, total, tally, state.stream)
     return PickedVectors(memory, slots, used, tally, ZERO_COPY if mapped else QUEUE_PAIRS, seconds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -123,9 +124,12 @@ def fetch_payloads(chunk: ChunkMemory, column: str, selection: Selection) -> tup
         *(requests.ptr, tally.address if mapped else None),
         items=rows.count,
     )
-    seconds = None
+    seconds: Callable[[], float]
     if mapped:
+        clock = chunk.clock(state.stream)
         copy_mapped(chunk, requests.ptr, most, total, state.stream)
+        clock.end()
+        seconds = clock.seconds
     else:
         seconds = copy_files(chunk, requests.ptr, most, total, tally, state.stream)
     path = ZERO_COPY if mapped else QUEUE_PAIRS

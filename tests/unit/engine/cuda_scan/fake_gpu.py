@@ -110,6 +110,7 @@ class FakeGpu:
 
     def __init__(self, emulator: Emulator) -> None:
         self.cuda = FakeCuda()
+        self.name = "emulated GPU"
         self.multiprocessors = 1
         self.busy = False
         self.pins = 0

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bamquery.storage.read_planner import device_profile
-from bamquery.storage.read_planner.device_profile import ASSUMED, DeviceProfile, cache_file, measure_reader
+from bamquery.storage.read_planner import device_profile, processor_profile
+from bamquery.storage.read_planner.device_profile import ASSUMED, DeviceProfile, fit_reads, measure_reader
+from bamquery.storage.read_planner.profile_cache import cache_file
 from bamquery.storage.readers.block_reader import ReadCounters
 from bamquery.storage.readers.mapped_reader import MappedReader
 
@@ -40,29 +41,42 @@ class Drive:
     kind = "direct"
     block_size = 512
 
-    def __init__(self, bandwidth: float, iops: float, latency: float) -> None:
-        self.numbers = bandwidth, iops, latency
+    def __init__(self, bandwidth: float, iops: float, latency: float, scattered: float) -> None:
+        self.numbers = bandwidth, iops, latency, scattered
         self.now = 0.0
 
     def __call__(self) -> float:
         return self.now
 
     def read_ranges(self, offsets, lengths, counters, checksums=None):
-        self.now += int(lengths.sum()) / self.numbers[0]
-        return pa.py_buffer(bytes(int(lengths.sum())))
+        size, adjacent = int(lengths.sum()), (offsets[1:] == offsets[:-1] + lengths[:-1]).all()
+        bandwidth, iops, _, scattered = self.numbers
+        self.now += size / bandwidth if adjacent else len(lengths) / iops + size / scattered
+        return pa.py_buffer(bytes(size))
 
     def gather(self, base, stride, width, rows, counters):
-        self.now += self.numbers[2] if len(rows) == 1 else len(rows) / self.numbers[1]
+        _, iops, latency, scattered = self.numbers
+        self.now += latency if len(rows) == 1 else len(rows) * (1 / iops + 512 / scattered)
 
 
 def test_measuring_finds_what_a_drive_can_do() -> None:
-    drive = Drive(bandwidth=3.5e9, iops=2e5, latency=8e-5)
+    drive = Drive(bandwidth=3.5e9, iops=2e5, latency=8e-5, scattered=2.5e9)
     found = measure_reader(drive, 1 << 30, drive)
     assert found.bandwidth == pytest.approx(3.5e9)
     assert found.iops == pytest.approx(2e5)
     assert found.latency == pytest.approx(8e-5)
+    assert found.scattered == pytest.approx(2.5e9)
     assert found.source == "measured"
     assert drive.now < 1
+
+
+def test_reads_of_several_sizes_tell_commands_from_bytes() -> None:
+    sizes = [512, 4096, 65536]
+    assert fit_reads(sizes, [1e-6 + size / 3e9 for size in sizes], 4e9) == pytest.approx((1e-6, 3e9))
+    # No faster than streams, and never without a cost.
+    command, scattered = fit_reads(sizes, [size / 5e9 for size in sizes], 4e9)
+    assert command > 0
+    assert scattered == pytest.approx(4e9)
 
 
 @pytest.mark.parametrize("kind", ["mapped", "direct"])
@@ -80,14 +94,15 @@ def test_a_volume_is_measured_once(file: Path, kind: str, monkeypatch: pytest.Mo
     assert DeviceProfile.measure(file, kind) == first
 
 
-def test_kinds_of_readers_have_profiles_of_their_own(file: Path) -> None:
+def test_kinds_of_readers_have_profiles_of_their_own(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_profile, "_SECONDS_A_PHASE", 0.001)
     for kind in ("mapped", "direct"):
         DeviceProfile.measure(file, kind)
     assert len(json.loads(cache_file().read_text())["profiles"]) == 2
 
 
-def cached(version: int = 1, **changes: object) -> bytes:
-    numbers = {"bandwidth": 1, "iops": 1, "latency": 1, "request_bytes": 1} | changes
+def cached(version: int = 3, **changes: object) -> bytes:
+    numbers = {"bandwidth": 1, "iops": 1, "latency": 1, "scattered": 1, "request_bytes": 1} | changes
     return json.dumps({"version": version, "profiles": {"KEY": numbers}}).encode()
 
 
@@ -97,15 +112,15 @@ def cached(version: int = 1, **changes: object) -> bytes:
         b"",
         b"{",
         b"[]",
-        b'{"version": 1}',
-        b'{"version": 1, "profiles": []}',
-        cached(version=0),
+        b'{"version": 3}',
+        b'{"version": 3, "profiles": []}',
+        cached(version=2),
         cached(bandwidth=0),
         cached(bandwidth=float("nan")),
         cached(latency="x"),
         cached(iops=None),
         cached(request_bytes=True),
-        b'{"version": 1, "profiles": {"KEY": 7}}',
+        b'{"version": 3, "profiles": {"KEY": 7}}',
     ],
 )
 def test_a_damaged_cache_only_costs_a_measurement(
@@ -144,6 +159,15 @@ def test_small_or_missing_files_get_the_assumed_profile(tmp_path: Path, file: Pa
     assert DeviceProfile.measure(tmp_path / "missing", "direct") is ASSUMED["direct"]
     assert ASSUMED["direct"].source == "assumed"
     assert DeviceProfile.measure(file, "mapped").source == "measured"  # the volume is not given up
+
+
+def test_a_processor_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processor_profile, "_known", [])
+    found = processor_profile.processor_rates()
+    assert found.checksum > 1e7
+    monkeypatch.setattr(processor_profile, "_known", [])  # as in another process
+    monkeypatch.setattr(processor_profile, "measure_checksum", None)
+    assert processor_profile.processor_rates() == found
 
 
 def test_relative_cache_homes_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,12 @@ from hypothesis import strategies as st
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.reader import FragmentReader
+from bamquery.storage.read_planner.column_demands import ReaderShape, expected_demands, stored_demands
+from bamquery.storage.read_planner.cost_model import ProcessorRates
 from bamquery.storage.read_planner.device_profile import ASSUMED, DeviceProfile
-from bamquery.storage.read_planner.planner import Strategy, choose, expected_vectors
+from bamquery.storage.read_planner.hit_pyramid import HitPyramid
+from bamquery.storage.read_planner.planner import Choice, Strategy, plan_reads
+from bamquery.storage.read_planner.processor_profile import ASSUMED_PROCESSOR
 from bamquery.storage.readers.block_reader import ReadCounters
 from bamquery.storage.readers.mapped_reader import MappedReader
 from bamquery.storage.readers.queue_reader import QueueReader
@@ -19,6 +23,7 @@ from tests.unit.storage.random_columns import written
 VECTORS = 400
 ROWS = VECTORS * VECTOR_ROWS
 
+NO_CHECKS = ProcessorRates(checksum=1e15)
 FAST_DRIVE = DeviceProfile(bandwidth=5e9, iops=5e6, latency=1e-5)
 SLOW_DRIVE = DeviceProfile(bandwidth=5e9, iops=5e4, latency=1e-4)
 
@@ -48,8 +53,30 @@ def everything() -> np.ndarray:
     return np.arange(VECTORS, dtype=np.int64)
 
 
+def choose(  # noqa: PLR0917 - as tests ask
+    fragment: Fragment,
+    column: str,
+    rows: np.ndarray | HitPyramid,
+    candidates: np.ndarray,
+    profile: DeviceProfile,
+    block: int,
+    kind: str,
+    forced: Strategy | None = None,
+    processor: ProcessorRates = ASSUMED_PROCESSOR,
+) -> Choice:
+    reader = ReaderShape(block, profile.request_bytes if kind == "direct" else None)
+    strategies = tuple(Strategy) if forced is None else (forced,)
+    stored = fragment.column(column)
+    if isinstance(rows, HitPyramid):
+        demands = expected_demands(stored, rows, candidates, reader, strategies)
+    else:
+        demands = stored_demands(stored, rows, candidates, reader, strategies)
+    (choice,) = plan_reads([demands], profile.model(processor, kind))
+    return choice
+
+
 def strategy(
-    fragment: Fragment, rows: np.ndarray | int, profile: DeviceProfile, block: int = 512
+    fragment: Fragment, rows: np.ndarray | HitPyramid, profile: DeviceProfile, block: int = 512
 ) -> Strategy:
     return choose(fragment, "x", rows, everything(), profile, block, "direct").strategy
 
@@ -72,7 +99,8 @@ def strategy(
 def test_crossover_points(
     fragment: Fragment, profile: DeviceProfile, count: int, wanted: Strategy, exact: bool
 ) -> None:
-    assert strategy(fragment, rows_at(count) if exact else count, profile) is wanted
+    rows = rows_at(count)
+    assert strategy(fragment, rows if exact else HitPyramid.count(rows), profile) is wanted
 
 
 def test_rows_side_by_side_are_few_vectors(fragment: Fragment) -> None:
@@ -107,6 +135,20 @@ def test_the_cost_is_latency_and_the_scarcer_of_bytes_and_commands(fragment: Fra
     assert choice.cost_seconds == pytest.approx(1e-4 + 10 / 5e4)
     stream = choose(fragment, "x", rows_at(10), everything(), SLOW_DRIVE, 512, "direct", Strategy.STREAM)
     assert stream.cost_seconds == pytest.approx(1e-4 + max(8 * ROWS / 5e9, stream.commands / 5e4))
+
+
+def test_in_a_page_cache_one_processor_does_one_after_the_other(fragment: Fragment) -> None:
+    memory = ASSUMED["mapped"]
+    stream = choose(fragment, "x", rows_at(10), everything(), memory, 512, "mapped", Strategy.STREAM)
+    copied, checked = 8 * ROWS / memory.bandwidth, 8 * ROWS / ASSUMED_PROCESSOR.checksum
+    assert stream.cost_seconds == pytest.approx(memory.latency + copied + checked + 1 / memory.iops)
+
+
+def test_checksums_are_part_of_the_cost(fragment: Fragment) -> None:
+    asked = (fragment, "x", rows_at(10), everything(), FAST_DRIVE, 512, "direct", Strategy.STREAM)
+    slow = choose(*asked, ProcessorRates(checksum=1e9))
+    assert slow.cost_seconds == pytest.approx(1e-5 + 8 * ROWS / 1e9)
+    assert choose(*asked, NO_CHECKS).cost_seconds < slow.cost_seconds / 4
 
 
 def test_nothing_to_read_costs_nothing(fragment: Fragment) -> None:
@@ -167,14 +209,19 @@ def test_expectations_are_what_chance_gives(fragment: Fragment, column: str, cou
     rows = np.sort(random.choice(inside, min(count, len(inside)), replace=False))
     for forced in Strategy:
         exact = choose(fragment, column, rows, candidates, FAST_DRIVE, 512, "direct", forced)
-        expected = choose(fragment, column, len(rows), candidates, FAST_DRIVE, 512, "direct", forced)
+        hits = HitPyramid.of_vectors(candidates, len(inside)).thinned(len(rows) / len(inside))
+        expected = choose(fragment, column, hits, candidates, FAST_DRIVE, 512, "direct", forced)
         assert expected.bytes == pytest.approx(exact.bytes, rel=0.15, abs=2048)
         assert expected.commands == pytest.approx(exact.commands, rel=0.25, abs=6)
 
 
-def test_expected_vectors() -> None:
-    assert expected_vectors(0, 10) == 0
-    assert expected_vectors(5, 0) == 0
-    assert expected_vectors(1, 10) == 1
-    assert expected_vectors(10**6, 10) == 10
-    assert expected_vectors(10, 10) == 6
+@pytest.mark.parametrize("column", ["x", "n", "b", "s"])
+@pytest.mark.parametrize("count", [1, 30, 1000, 30_000])
+def test_pyramids_tell_what_is_counted(fragment: Fragment, column: str, count: int) -> None:
+    rows = rows_at(count, seed=2)
+    for forced in Strategy:
+        exact = choose(fragment, column, rows, everything(), FAST_DRIVE, 512, "direct", forced)
+        hits = HitPyramid.count(rows)
+        expected = choose(fragment, column, hits, everything(), FAST_DRIVE, 512, "direct", forced)
+        assert expected.bytes == pytest.approx(exact.bytes, rel=0.05, abs=2048)
+        assert expected.commands == pytest.approx(exact.commands, rel=0.1, abs=6)

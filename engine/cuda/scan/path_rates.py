@@ -1,0 +1,76 @@
+"""What reads cost a GPU: rates of its ways to a table's files, for the read planner."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Final, Literal
+
+from bamquery.storage.read_planner.cost_model import CostModel, Path, PathRates, ProcessorRates
+from bamquery.storage.read_planner.device_profile import DeviceProfile
+from bamquery.storage.read_planner.profile_cache import keep_measured, load_measured
+
+_RING_CORES: Final = 0.25e-9
+"""Seconds of a core for each byte that the software controller carries: measured, docs/benchmarks/gpu.md."""
+_COPY_CORES: Final = 0.01e-9
+"""The same of the copy engine: who starts its copies."""
+_NAMES: Final = ("stream", "copies", "vectors", "picks", "blocks", "latency", "checksum")
+
+
+@dataclass(frozen=True, slots=True)
+class GpuProfile:
+    """What a GPU gets out of files in the page cache.
+
+    Attributes:
+        stream: bytes a second of the copy engine.
+        copies: that it starts a second.
+        vectors: bytes a second of a kernel that copies vectors from here and there.
+        picks: such vectors a second, however narrow.
+        blocks: commands a second through queue pairs, of one block each.
+        latency: seconds from a kernel's start to the first answer.
+        checksum: bytes a second that are compared with CRC-32C.
+        source: whether that was measured on this machine.
+    """
+
+    stream: float
+    copies: float
+    vectors: float
+    picks: float
+    blocks: float
+    latency: float
+    checksum: float
+    source: Literal["measured", "assumed"] = "assumed"
+
+    @classmethod
+    def assumed(cls, io_cores: int) -> GpuProfile:
+        """An H200 beside so many cores, as docs/benchmarks/gpu.md has it."""
+        return cls(55e9, 2e5, 50e9, 5e7, 7e6 * io_cores, 3e-5, 1.2e12)
+
+    @classmethod
+    def load(cls, key: str) -> GpuProfile | None:
+        """What was measured under this key, if anything was."""
+        found = load_measured(key, _NAMES)
+        return None if found is None else cls(**found, source="measured")
+
+    def keep(self, key: str) -> None:
+        """For later processes."""
+        keep_measured(key, asdict(self))
+
+    def model(self, io_cores: int) -> CostModel:
+        """For the planner: columns of one fetch share a kernel, or at least a stream."""
+        paths = {
+            Path.SEQUENTIAL: PathRates(self.stream, self.copies, self.latency, _COPY_CORES),
+            Path.VECTORS: PathRates(self.vectors, self.picks, self.latency),
+            Path.BLOCKS: PathRates(self.stream, self.blocks, self.latency, _RING_CORES),
+        }
+        return CostModel(paths, ProcessorRates(self.checksum), io_cores, together=True)
+
+
+def direct_model(volume: DeviceProfile, checksum: float, io_cores: int) -> CostModel:
+    """Past the page cache: what the CPU's reader got is the drive's doing, and rings carry all."""
+    scattered = volume.scattered or volume.bandwidth
+    paths = {
+        Path.SEQUENTIAL: PathRates(volume.bandwidth, volume.iops, volume.latency, _RING_CORES),
+        Path.VECTORS: PathRates(scattered, volume.iops, volume.latency, _RING_CORES),
+        Path.BLOCKS: PathRates(scattered, volume.iops, volume.latency, _RING_CORES),
+    }
+    return CostModel(paths, ProcessorRates(checksum), io_cores, together=True)

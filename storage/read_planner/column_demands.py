@@ -1,0 +1,173 @@
+"""What each strategy asks for of one column: counted where rows are known, else from a hit pyramid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bamquery.storage.encodings.encoding import BufferShape, ColumnShape, Footprint, StoredColumn
+from bamquery.storage.format.layout import VECTOR_ROWS
+from bamquery.storage.fragments.reader import vectors_of
+from bamquery.storage.read_planner.cost_model import Path, ReadDemand
+from bamquery.storage.read_planner.hit_pyramid import HitPyramid
+from bamquery.storage.read_planner.strategy import Strategy
+
+_LARGE_RUN: Final = 64 << 10
+"""Bytes of runs, on average, that read as fast as a stream."""
+_LARGE_COPY: Final = 256 << 10
+"""The same of a GPU's copy engine, whose copies are each started by the host."""
+_PAYLOAD_STEP: Final = 16
+"""Bytes on a multiple of which packed vectors begin, whose widths differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderShape:
+    """What of a reader decides how many commands and blocks a read is.
+
+    Attributes:
+        block_size: bytes.
+        request_bytes: of the largest command; None: a run is a run, as in memory maps.
+        verifies: what is read whole is compared with checksums.
+    """
+
+    block_size: int
+    request_bytes: int | None = None
+    verifies: bool = True
+
+
+def stored_demands(
+    stored: StoredColumn,
+    rows: NDArray[np.int64],
+    candidates: NDArray[np.int64],
+    reader: ReaderShape,
+    strategies: Sequence[Strategy] = tuple(Strategy),
+) -> dict[Strategy, ReadDemand]:
+    """Of a column for ascending row ids, all of which are in the vectors `candidates`: counted exactly."""
+    shape, block = stored.shape(candidates), reader.block_size
+
+    def demand(strategy: Strategy) -> ReadDemand:
+        if strategy is Strategy.FETCH_BLOCKS:
+            return _single(shape, stored.rows_footprint(rows, candidates, block), reader)
+        vectors = candidates if strategy is Strategy.STREAM else vectors_of(rows)
+        return _whole(shape, stored.vectors_footprint(vectors, block), len(vectors), reader)
+
+    return {strategy: demand(strategy) for strategy in strategies}
+
+
+def expected_demands(
+    stored: StoredColumn,
+    hits: HitPyramid,
+    candidates: NDArray[np.int64],
+    reader: ReaderShape,
+    strategies: Sequence[Strategy] = tuple(Strategy),
+) -> dict[Strategy, ReadDemand]:
+    """The same for rows of which only their pyramid is known."""
+    shape, block = stored.shape(candidates), reader.block_size
+
+    def demand(strategy: Strategy) -> ReadDemand:
+        found = Footprint(0, 0)
+        if strategy is Strategy.FETCH_BLOCKS:
+            for buffer in shape.buffers:
+                found += expected_blocks(buffer, hits, block)
+            return _single(shape, found, reader)
+        if strategy is Strategy.STREAM:
+            return _whole(shape, stored.vectors_footprint(candidates, block), len(candidates), reader)
+        for buffer in shape.buffers:
+            found += expected_vectors(buffer, hits, block)
+        return _whole(shape, found, math.ceil(hits.vectors), reader)
+
+    return {strategy: demand(strategy) for strategy in strategies}
+
+
+def shape_demands(  # noqa: PLR0917 - one column of one chunk
+    shape: ColumnShape,
+    hits: HitPyramid,
+    vectors: int,
+    runs: int,
+    reader: ReaderShape,
+    strategies: Sequence[Strategy] = tuple(Strategy),
+) -> dict[Strategy, ReadDemand]:
+    """Of a column in `vectors` vectors, `runs` of them side by side, for a GPU: each block is a command."""
+    weight = sum(buffer.bits * buffer.share for buffer in shape.buffers) * VECTOR_ROWS / 8
+
+    def whole(count: float, commands: float, path: Path) -> ReadDemand:
+        size = round(count * weight)
+        checked = size if reader.verifies else 0
+        values = round(count * VECTOR_ROWS)
+        return ReadDemand(path, size, max(round(commands), 1), shape.rounds, checked, values, shape.form)
+
+    def demand(strategy: Strategy) -> ReadDemand:
+        if strategy is Strategy.STREAM:
+            large = vectors * weight >= _LARGE_COPY * runs
+            return whole(vectors, runs, Path.SEQUENTIAL if large else Path.VECTORS)
+        if strategy is Strategy.FETCH_VECTORS:
+            commands = hits.vectors * sum(buffer.share for buffer in shape.buffers)
+            return whole(hits.vectors, commands, Path.VECTORS)
+        blocks = sum(expected_blocks(buffer, hits, reader.block_size).blocks for buffer in shape.buffers)
+        return ReadDemand(Path.BLOCKS, blocks * reader.block_size, blocks, shape.rounds)
+
+    return {strategy: demand(strategy) for strategy in strategies}
+
+
+def expected_vectors(buffer: BufferShape, hits: HitPyramid, block_size: int) -> Footprint:
+    """Runs and blocks of the whole vectors that hold a row of the selection.
+
+    A run that does not begin with a block shares its first and its last one with rows that nobody wants.
+    """
+    if not buffer.bits or not hits.rows:
+        return Footprint(0, 0)
+    size = VECTOR_ROWS * buffer.bits / 8
+    if size <= block_size:
+        rows = 8 * block_size / buffer.bits
+        return _footprint(hits.runs_of(rows), hits.groups_of(rows), buffer.share)
+    step = math.gcd(int(size), block_size) if size.is_integer() else _PAYLOAD_STEP
+    runs = hits.runs_of(VECTOR_ROWS)
+    blocks = hits.vectors * size / block_size + runs * (1 - step / block_size)
+    return _footprint(runs, blocks, buffer.share)
+
+
+def expected_blocks(buffer: BufferShape, hits: HitPyramid, block_size: int) -> Footprint:
+    """Runs and blocks that hold a row of the selection.
+
+    A row whose bytes begin in one block may end in the next, unless another row has that block read already.
+    """
+    if not buffer.bits or not hits.rows:
+        return Footprint(0, 0)
+    rows = 8 * block_size / buffer.bits
+    blocks = hits.groups_of(rows)
+    beyond = max(buffer.width - 1, 0) / block_size
+    if beyond:
+        dense = min(blocks * rows / max(hits.vectors * VECTOR_ROWS, 1), 1.0) if rows < VECTOR_ROWS else 0.0
+        blocks += hits.rows * beyond * (1 - dense)
+    return _footprint(min(hits.runs_of(rows), blocks), blocks, buffer.share)
+
+
+def _footprint(runs: float, blocks: float, share: float) -> Footprint:
+    return Footprint(max(round(runs * share), 1), max(round(blocks * share), 1))
+
+
+def _whole(shape: ColumnShape, found: Footprint, vectors: int, reader: ReaderShape) -> ReadDemand:
+    size = found.blocks * reader.block_size
+    return ReadDemand(
+        Path.SEQUENTIAL if size >= _LARGE_RUN * found.runs else Path.VECTORS,
+        size,
+        _commands(found, size, reader),
+        shape.rounds,
+        checked=size if reader.verifies else 0,
+        values=vectors * VECTOR_ROWS,
+        form=shape.form,
+    )
+
+
+def _single(shape: ColumnShape, found: Footprint, reader: ReaderShape) -> ReadDemand:
+    size = found.blocks * reader.block_size
+    return ReadDemand(Path.BLOCKS, size, _commands(found, size, reader), shape.rounds)
+
+
+def _commands(found: Footprint, size: int, reader: ReaderShape) -> int:
+    return found.runs + (0 if reader.request_bytes is None else size // reader.request_bytes)

@@ -1,0 +1,151 @@
+"""What reading costs: seconds of each thing that it needs, by measured rates.
+
+T = rounds x latency + max( Σ bytes / bandwidth, Σ commands x c, Σ checks and decoding, Σ carried by cores )
+
+over all columns that are read together, which share these resources as in a roofline (Williams, Waterman,
+Patterson, CACM 52(4), 2009). c and the bandwidths are fitted to reads of several sizes, t(size) = c + size /
+bandwidth (Hockney, Parallel Computing 20(3), 1994).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+
+class Path(enum.Enum):
+    """How bytes travel, which decides what they cost."""
+
+    SEQUENTIAL = "sequential"
+    """In large requests, one after the other."""
+    VECTORS = "vectors"
+    """Whole vectors, here and there."""
+    BLOCKS = "blocks"
+    """Single blocks, here and there."""
+
+
+class Resource(enum.Enum):
+    """What a read may have to wait for."""
+
+    LATENCY = "latency"
+    """The way there and back, once for each round of reads that need the answers of those before."""
+    LINK = "bandwidth"
+    """Of the drive or the bus."""
+    COMMANDS = "commands"
+    """However small they are."""
+    PROCESSOR = "processor"
+    """Checksums and decoding."""
+    CORES = "cores"
+    """Of the host, that carry bytes to a GPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathRates:
+    """One way to a file.
+
+    Attributes:
+        bandwidth: bytes a second.
+        commands: a second, as many under way as fit.
+        latency: seconds from the first command to the first answer.
+        core_seconds: of a processor, for each byte that it carries.
+    """
+
+    bandwidth: float
+    commands: float
+    latency: float
+    core_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDemand:
+    """What one column's read asks for.
+
+    Attributes:
+        path: how the bytes travel.
+        bytes: of all blocks.
+        commands: that fetch them.
+        rounds: of commands that need the answers of those before.
+        checked: bytes that are compared with checksums.
+        values: that are decoded.
+        form: how they are stored; see `ProcessorRates`.
+    """
+
+    path: Path
+    bytes: int
+    commands: int
+    rounds: int = 1
+    checked: int = 0
+    values: int = 0
+    form: str = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorRates:
+    """What whoever looks at the bytes gets done.
+
+    Attributes:
+        checksum: bytes a second.
+        decode: values a second by their form; a form that is missing costs nothing.
+    """
+
+    checksum: float
+    decode: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+
+
+Cost: TypeAlias = "tuple[float, float, float, float, float]"
+"""Seconds of each `Resource`, in their order."""
+FREE: Final[Cost] = (0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class CostModel:
+    """What planned reads cost on one device and volume.
+
+    Attributes:
+        paths: rates of each.
+        processor: that checks and decodes.
+        io_cores: that may carry bytes at the same time.
+        overlaps: bytes, commands and work go on at the same time. Not in a page cache, where one processor
+            does one after the other.
+        together: columns of one fetch share their rounds. Not where they are read one after the other.
+    """
+
+    paths: Mapping[Path, PathRates]
+    processor: ProcessorRates
+    io_cores: float = 1.0
+    overlaps: bool = True
+    together: bool = False
+
+    def cost(self, demand: ReadDemand) -> Cost:
+        """What one read takes of each resource."""
+        if not demand.commands:
+            return FREE
+        path = self.paths[demand.path]
+        decoded = self.processor.decode.get(demand.form)
+        work = demand.checked / self.processor.checksum
+        work += 0.0 if decoded is None else demand.values / decoded
+        link, commands = demand.bytes / path.bandwidth, demand.commands / path.commands
+        carried = demand.bytes * path.core_seconds / self.io_cores
+        return demand.rounds * path.latency, link, commands, work, carried
+
+    def seconds(self, costs: Iterable[Cost]) -> float:
+        """How long reads together should take."""
+        latency = link = commands = work = carried = 0.0
+        for cost in costs:
+            latency = max(latency, cost[0]) if self.together else latency + cost[0]
+            link, commands = link + cost[1], commands + cost[2]
+            work, carried = work + cost[3], carried + cost[4]
+        if self.overlaps:
+            return latency + max(link, commands, work, carried)
+        return latency + link + commands + work + carried
+
+    def scarcest(self, cost: Cost) -> Resource:
+        """What a read spends most on, its latency left aside."""
+        return max(_SHARED, key=lambda resource: cost[_PLACES[resource]])
+
+
+_PLACES: Final = {resource: place for place, resource in enumerate(Resource)}
+_SHARED: Final = tuple(Resource)[1:]

@@ -1,0 +1,80 @@
+"""What a GPU's reads cost: measured by the kernels that read, kept, and planned with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bamquery.storage.encodings.encoding import BufferShape, ColumnShape
+from bamquery.storage.read_planner.column_demands import ReaderShape, shape_demands
+from bamquery.storage.read_planner.device_profile import DeviceProfile
+from bamquery.storage.read_planner.hit_pyramid import LEVELS, HitPyramid
+from bamquery.storage.read_planner.planner import Strategy, plan_reads
+from bamquery.storage.read_planner.profile_cache import cache_file
+from tests.scan_cases import check, compare, every_type
+from tests.stored import stored
+
+VECTORS = 32_768
+ROWS = VECTORS * 1024
+
+
+@pytest.fixture
+def path_rates(scan_modules: None) -> Any:
+    from bamquery.engine.cuda.scan import path_rates
+
+    return path_rates
+
+
+def anywhere(share: float) -> HitPyramid:
+    everything = HitPyramid(tuple(max(ROWS / (1 << level), 1.0) for level in range(LEVELS)))
+    return everything.thinned(share)
+
+
+def choose(model: Any, share: float, *bits: float) -> list[Strategy]:
+    reader = ReaderShape(512)
+    demands = [
+        shape_demands(ColumnShape((BufferShape(one),)), anywhere(share), VECTORS, 1, reader) for one in bits
+    ]
+    return [choice.strategy for choice in plan_reads(demands, model)]
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"),
+    [(1e-6, Strategy.FETCH_BLOCKS), (3e-4, Strategy.FETCH_BLOCKS), (0.5, Strategy.STREAM)],
+)
+def test_in_the_page_cache(path_rates: Any, share: float, expected: Strategy) -> None:
+    assert choose(path_rates.GpuProfile.assumed(12).model(12), share, 64) == [expected]
+
+
+def test_few_cores_carry_few_blocks(path_rates: Any) -> None:
+    profile = path_rates.GpuProfile.assumed(12)
+    assert choose(profile.model(12), 2e-3, 64) == [Strategy.FETCH_BLOCKS]
+    assert choose(profile.model(1), 2e-3, 64) != [Strategy.FETCH_BLOCKS]
+
+
+def test_a_slow_drive_is_streamed_sooner(path_rates: Any) -> None:
+    model = path_rates.direct_model(DeviceProfile(3.5e9, 1e6, 1e-4), 1e12, 4)
+    assert choose(model, 3e-5, 64) == [Strategy.FETCH_BLOCKS]
+    assert choose(model, 0.01, 64) == [Strategy.STREAM]
+    # Narrow columns are streamed where a wide one is worth its commands.
+    assert choose(model, 1e-3, 64, 2) == [Strategy.FETCH_BLOCKS, Strategy.STREAM]
+
+
+def test_a_gpu_is_measured_once(
+    device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path_rates: Any
+) -> None:
+    from bamquery.engine.cuda.scan.reads import path_measurement
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with stored(tmp_path / "db", every_type(9000, nulls="none")) as table:
+        predicates = [compare(table, "f64", "greater", 5.0)]
+        assert check(device, table, ("i64",), predicates).volume["source"] == "assumed"
+        assert not cache_file().exists()
+        monkeypatch.setattr(path_measurement, "LEAST_VECTORS", 8)
+        profile = check(device, table, ("i64",), predicates)
+        assert profile.volume["source"] == "measured"
+        assert path_rates.GpuProfile.load(f"{device.session.gpu.name}-512-1") or cache_file().exists()
+        monkeypatch.setattr(path_measurement, "measure_paths", None)
+        assert check(device, table, ("i64",), predicates).volume["source"] == "measured"

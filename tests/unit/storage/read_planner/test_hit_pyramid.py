@@ -1,0 +1,99 @@
+"""Pyramids count exactly what they count, and tell blocks of every width within a few percent."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bamquery.storage.encodings.encoding import BufferShape
+from bamquery.storage.format.layout import VECTOR_ROWS
+from bamquery.storage.read_planner.column_demands import expected_blocks, expected_vectors
+from bamquery.storage.read_planner.hit_pyramid import LEVELS, NOTHING, HitPyramid
+from tests.unit.storage.read_planner.selections import (
+    BLOCK,
+    KINDS,
+    ROWS,
+    SELECTIVITIES,
+    VECTORS,
+    WIDTHS,
+    ImitatedColumn,
+    select,
+)
+
+
+@given(st.lists(st.integers(0, 1 << 40), max_size=200))
+def test_counts_are_those_of_distinct_groups(found: list[int]) -> None:
+    rows = np.unique(np.array(found, np.int64))
+    pyramid = HitPyramid.count(rows)
+    groups = [np.unique(rows >> level) for level in range(LEVELS)]
+    assert pyramid.groups == tuple(map(len, groups))
+    assert pyramid.runs == tuple(min(len(g), 1) + int((np.diff(g) > 1).sum()) for g in groups)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_blocks_of_every_width(kind: str) -> None:
+    for share in SELECTIVITIES:
+        rows = select(kind, share).rows
+        pyramid = HitPyramid.count(rows)
+        for bits in (*WIDTHS, 1, 8, 16, 32, 128):
+            found = expected_blocks(BufferShape(bits), pyramid, BLOCK).blocks
+            exact = ImitatedColumn(bits).rows_footprint(rows, rows, BLOCK).blocks
+            # Where blocks are no groups, chance decides in which of two a row lies: of few that shows.
+            chance = 0.75 * exact**0.5 if bits in {13, 25} else 0
+            assert found == pytest.approx(exact, rel=0.05, abs=max(2, chance)), (share, bits)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_vectors_are_counted_exactly(kind: str) -> None:
+    for share in SELECTIVITIES:
+        rows = select(kind, share).rows
+        vectors = np.unique(rows // VECTOR_ROWS)
+        pyramid = HitPyramid.count(rows)
+        assert pyramid.vectors == len(vectors)
+        for bits in WIDTHS:
+            found = expected_vectors(BufferShape(bits), pyramid, BLOCK)
+            exact = ImitatedColumn(bits).vectors_footprint(vectors, BLOCK)
+            assert found.blocks == pytest.approx(exact.blocks, rel=0.05, abs=2), (share, bits)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_runs_follow_from_neighbours(kind: str) -> None:
+    """Also where only groups were counted, which is what a GPU does."""
+    for share in SELECTIVITIES:
+        rows = select(kind, share).rows
+        counted = HitPyramid.count(rows)
+        estimated = HitPyramid(counted.groups)
+        exact = ImitatedColumn(64).rows_footprint(rows, rows, BLOCK).runs
+        assert counted.runs_of(64) == exact
+        assert estimated.runs_of(64) == pytest.approx(exact, rel=0.1, abs=0.02 * ROWS / 64), share
+
+
+@pytest.mark.parametrize("share", [1e-4, 0.01, 0.3])
+@pytest.mark.parametrize("kind", ["random", "clustered", "join"])
+def test_thinning_is_what_another_condition_does(kind: str, share: float) -> None:
+    rows = select(kind, 0.2).rows
+    kept = rows[np.random.default_rng(1).random(len(rows)) < share]
+    expected = HitPyramid.count(rows).thinned(share)
+    for level, exact in enumerate(HitPyramid.count(kept).groups):
+        assert expected.groups[level] == pytest.approx(exact, rel=0.25, abs=8)
+
+
+def test_whole_vectors() -> None:
+    vectors = np.array([3, 4, 5, 90], np.int64)
+    rows = (vectors[:, None] * VECTOR_ROWS + np.arange(VECTOR_ROWS)).reshape(-1)
+    assert HitPyramid.of_vectors(vectors, 4 * VECTOR_ROWS) == HitPyramid.count(rows)
+    assert HitPyramid.of_vectors(vectors[:0], 0) == NOTHING
+    everything = HitPyramid.of_vectors(np.arange(VECTORS), ROWS)
+    assert everything.groups_of(ROWS) == pytest.approx(1)
+    assert everything.runs_of(4096) == 1
+
+
+def test_edges() -> None:
+    one = HitPyramid.count(np.array([7], np.int64))
+    assert [one.groups_of(rows) for rows in (0.1, 1, 300, 1e9)] == [1, 1, 1, 1]
+    assert one.runs_of(64) == 1
+    assert HitPyramid.count(np.empty(0, np.int64)) == NOTHING
+    assert NOTHING.groups_of(100) == 0
+    assert one.thinned(0.0) == NOTHING
+    assert one.thinned(1.0) is one
+    assert HitPyramid.of_counts(3, range(1, LEVELS)).rows == 3

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <random>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "storage/native/packed/compare.hpp"
@@ -88,6 +90,22 @@ void test_levels(const KindOf& kind, std::int64_t rows, std::uint32_t bits) {
   }
 }
 
+// Decimals of k digits behind the point, as the C library reads them, are packed as such. What divides
+// wrongly would still give every value back, as an escape or raw.
+void test_decimals(std::uint32_t exponent) {
+  std::vector<double> values;
+  for (int i = 0; i < 3000; ++i) {
+    const std::string digits = std::to_string(random_bits() % 1'000'000);
+    values.push_back(std::strtod((digits + "e-" + std::to_string(exponent)).c_str(), nullptr));
+  }
+  const auto packed = pack_vectors({ValueKind::kFloat64, {1, 0}, {}},
+                                   reinterpret_cast<const std::byte*>(values.data()), nullptr, 3000);
+  for (const PackedVector& vector : packed.vectors) {
+    CHECK(vector.form() == PackedForm::kDecimal && vector.exponent() == exponent);
+    CHECK(vector.bits == 20 && vector.escapes() == 0);
+  }
+}
+
 // Whatever parameters and bytes are: an exception, or values; nothing outside is touched.
 void test_hostile(const KindOf& kind) {
   const auto rows = static_cast<std::int64_t>(1 + random_bits() % 2500);
@@ -157,6 +175,7 @@ int main() {
   }
   for (const SimdLevel level : simd_levels()) {
     use_simd_level(level);
+    for (std::uint32_t exponent = 0; exponent <= kPackedMaxExponent; ++exponent) test_decimals(exponent);
     for (const KindOf& kind : kKinds) {
       for (int i = 0; i < 1000; ++i) test_hostile(kind);
     }

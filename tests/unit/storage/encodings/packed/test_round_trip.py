@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bamquery import _native
+from bamquery.storage.encodings.packed.parameters import DECIMAL, exponents, forms
 from tests.unit.storage.encodings.packed.columns import (
     KINDS,
     SIZES,
@@ -67,23 +68,35 @@ def columns(draw: st.DrawFn) -> tuple[str, np.ndarray, np.ndarray, tuple[int, in
     valid = random.random(rows) >= draw(st.sampled_from([0.0, 0.1, 0.9]))
     divisor = draw(st.sampled_from([1, 2, 3, 10, 1000, 10**6, 2**32, 2**63, 2**64 - 1]))
     origin = draw(st.sampled_from([0, 1, 2**63, 2**64 - 5, int(base[0]) if rows else 0]))
-    exponents = draw(st.lists(st.integers(0, 15), max_size=3, unique=True).map(sorted))
-    return kind, values, valid, (divisor, origin), exponents
+    tried = draw(st.lists(st.integers(0, 15), max_size=3, unique=True).map(sorted))
+    return kind, values, valid, (divisor, origin), tried
 
 
 @settings(deadline=None, max_examples=150)
 @given(columns(), st.sampled_from(LEVELS), st.integers(0, 2**32))
 def test_any_column_comes_back(column, level: str, seed: int) -> None:
-    kind, values, valid, scale, exponents = column
+    kind, values, valid, scale, tried = column
     _native.use_simd_level(level)
     try:
-        packed = pack(kind, values, valid, scale=scale, exponents=exponents)
+        packed = pack(kind, values, valid, scale=scale, exponents=tried)
         assert_same(kind, packed.unpack(), values, valid)
         assert_same(kind, packed.oracle(), values, valid)
         taken = np.flatnonzero(np.random.default_rng(seed).random(len(values)) < 0.3)
         assert_same(kind, packed.take(taken), values[taken], valid[taken])
     finally:
         _native.use_simd_level(LEVELS[-1])
+
+
+@pytest.mark.parametrize("exponent", range(16))
+def test_decimals_are_packed_as_decimals(exponent: int, level: str) -> None:
+    """What divides wrongly would still give every value back, as an escape or raw."""
+    digits = np.random.default_rng(exponent).integers(-400_000, 600_000, 3000)
+    values = np.array([float(f"{n}e-{exponent}") for n in digits])
+    vectors = pack("float64", values, np.ones(3000, bool)).parameters
+    assert (forms(vectors) == DECIMAL).all()
+    assert (exponents(vectors) == exponent).all()
+    assert (vectors["bits"] <= 20).all()
+    assert (vectors["escapes_nulls"] <= 2).all()
 
 
 @pytest.mark.parametrize("rows", [100, 700, 1000, 1024])

@@ -145,6 +145,9 @@ def _add_generate(parser: argparse.ArgumentParser) -> None:
         help="of long trips (as measured)",
     )
     parser.add_argument("--no-nulls", action="store_true", help="charges not yet levied are 0, not NULL")
+    parser.add_argument(
+        "--encoding", choices=("auto", "plain"), default="plain", help="how columns may be stored (plain)"
+    )
     parser.add_argument("--threads", type=arguments.positive, default=arguments.cores(), help="(all cores)")
     parser.set_defaults(action=_generate)
 
@@ -168,7 +171,12 @@ def _generate(options: argparse.Namespace) -> int:
     )
     begun = time.perf_counter()
     with Database.open(options.database) as database:
-        generate(database, options.table, recipe, threads=options.threads, replace=options.replace)
+        generate(
+            *(database, options.table, recipe),
+            threads=options.threads,
+            replace=options.replace,
+            encoding=options.encoding,
+        )
     seconds = time.perf_counter() - begun
     Console(highlight=False).print(
         f"{recipe.rows:,} rows into {options.table}, {seconds:.1f} s "

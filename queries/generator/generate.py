@@ -18,6 +18,7 @@ from bamquery.queries.generator.permutation import Permutation
 from bamquery.queries.generator.recipe import COLUMNS, Recipe
 from bamquery.queries.trips.schema import TRIPS
 from bamquery.storage.database.database import Database
+from bamquery.storage.format.layout import Encoding
 from bamquery.storage.ingest import Progress
 
 # Small enough that a chunk's arrays stay in a core's cache.
@@ -76,11 +77,13 @@ def generate(
     *,
     threads: int,
     replace: bool = False,
+    encoding: Encoding = "plain",
     progress: Progress | None = None,
 ) -> None:
     """Make a table of generated rows, in one commit.
 
     Large tables are made by `threads` processes, small ones by as many threads; the bytes are the same.
+    `encoding` is how the table's columns may be stored.
 
     Raises:
         CatalogError: the table exists and `replace` is not set.
@@ -96,7 +99,7 @@ def generate(
     show = (progress or Progress()).show(f"Generating {table}", recipe.rows)
     with (
         closing(batches),
-        database.create_table(table, generator.schema, or_replace=replace) as writer,
+        database.create_table(table, generator.schema, or_replace=replace, encoding=encoding) as writer,
         show as tell,
     ):
         for batch in batches:

@@ -57,8 +57,16 @@ def export(
         Whether it was written.
 
     Raises:
-        StorageError: it cannot be written, or something else is there.
+        StorageError: it cannot be written, or something else is there; or columns are encoded, which pyarrow
+            alone cannot read.
     """
+    for fragment in snapshot.fragments:
+        if any(layout.encoding is not None for layout in fragment.layout.columns):
+            raise StorageError(
+                "has encoded columns, of which pyarrow alone makes no copy: name one with the same rows by "
+                "--parquet, or store the table WITH (encoding = 'plain')",
+                fragment.path,
+            )
     source = _fingerprint(snapshot, columns)
     if _is_copy(path, source, max(len(snapshot.fragments), 1)):
         return False

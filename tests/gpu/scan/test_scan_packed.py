@@ -79,7 +79,9 @@ def agree(device: Any, snapshot: Snapshot, columns: Any, predicates: Any = (), *
     require_same(found, expected)
     for name, want in theirs.columns.items():
         got = ours.columns[name]
-        assert (got.rows_needed, got.bytes_needed) == (want.rows_needed, want.bytes_needed), name
+        assert got.rows_needed == want.rows_needed, name
+        # Chunks are not cut alike: of each, the bits of nulls are rounded up to a byte.
+        assert abs(got.bytes_needed - want.bytes_needed) <= len(CUTS) + 1, name
     return ours
 
 

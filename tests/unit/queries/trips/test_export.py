@@ -86,3 +86,13 @@ def test_bytes_of_columns_and_of_row_groups_that_may_match(snapshot: Snapshot, t
     assert column_bytes(files, ("a", "b"), ("a", ROWS - 1.0)) == last
     assert column_bytes(files, ("a", "b"), ("a", float(ROWS))) == 0
     assert column_bytes(files, ("a", "b"), ("a", 0.0)) == both
+
+
+def test_encoded_columns_are_refused_with_the_way_out(tmp_path: Path) -> None:
+    """Pyarrow alone sees their bytes, not their values."""
+    table = pa.table({"a": pa.array([row % 7 for row in range(5000)], pa.int64())})
+    with Database.open(tmp_path / "db") as database:
+        store(database, "t", table, encoding="auto")
+        with database.table("t").snapshot() as found, pytest.raises(StorageError, match="--parquet"):
+            export(found, ("a",), tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()

@@ -72,6 +72,8 @@ def measure_paths(chunk: ChunkMemory, columns: list[ScanColumn], assumed: GpuPro
 
 
 def _will_do(chunk: ChunkMemory, column: ScanColumn) -> bool:
+    if chunk.is_packed(column.name):
+        return False  # its rows are not where those of a plain column are
     bits = chunk.buffers(column.name)[0].bits
     apart = VECTOR_ROWS * bits // 8 // _BLOCKS_A_VECTOR >= chunk.state.block_bytes
     return column.form is not Form.STRINGS and apart and chunk.is_mapped(column.name, "values")

@@ -17,6 +17,7 @@ from tests.fuzz.cases import Cases, FailureError
 from tests.fuzz.damaged_databases import DamagedDatabases
 from tests.fuzz.damaged_files import DamagedFiles
 from tests.fuzz.hostile_statements import HostileStatements
+from tests.peak_memory import peak_bytes
 
 KINDS: Final[MappingProxyType[str, Callable[[], Cases]]] = MappingProxyType(
     {"databases": DamagedDatabases, "files": DamagedFiles, "statements": HostileStatements}
@@ -49,7 +50,7 @@ def main() -> None:
         except BaseException as error:
             answer["failure"] = f"foreign: {type(error).__name__}: {error}"
             answer["trace"] = traceback.format_exc()
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+        peak = peak_bytes()
         if peak > _MOST_RESIDENT and held <= _MOST_RESIDENT and not answer["failure"]:
             answer["failure"] = f"memory: {peak >> 20} MiB resident"
         held = peak

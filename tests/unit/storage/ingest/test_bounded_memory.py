@@ -15,16 +15,17 @@ pytestmark = pytest.mark.slow
 GIB = 1 << 30
 
 CHILD = """
-import resource, sys
+import sys
 from bamquery.storage.database.database import Database
 from bamquery.storage.ingest.ingest import ingest
 from bamquery.storage.ingest.opening import open_source
+from tests.peak_memory import peak_bytes
 
 source = open_source(sys.argv[2])
 with Database.open(sys.argv[1]) as database, database.create_table("t", source.schema) as writer:
     rows = ingest(writer, source)
     writer.commit()
-print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+print(rows, peak_bytes())
 """
 
 

@@ -59,7 +59,7 @@ def test_a_failure_stays_after_write_and_passes_after_write_now(background, monk
 def test_work_in_hand_hears_of_an_abort(background, database, monkeypatch):
     begun, heard = threading.Event(), threading.Event()
 
-    def write_fragment(*_, cancelled):
+    def write_fragment(*_, cancelled, encoding):
         begun.set()
         while not cancelled():
             pass

@@ -245,17 +245,18 @@ def test_rows_can_be_added_beside_damaged_ones(database, monkeypatch):
 
 def test_memory_is_that_of_two_fragments(tmp_path):
     code = """
-import resource, sys
+import sys
 import numpy as np, pyarrow as pa
 from bamquery.storage.database.database import Database
+from tests.peak_memory import peak_bytes
 schema = pa.schema([("a", pa.int64()), ("b", pa.float64())])
 with Database.open(sys.argv[1]) as database, database.create_table("t", schema) as writer:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_bytes()
     for start in range(0, 80_000_000, 100_000):
         ids = np.arange(start, start + 100_000)
         writer.write(pa.record_batch([ids, ids / 7], schema=schema))
     writer.commit()
-    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+    print(peak_bytes() - before)
 """
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "db")], capture_output=True, text=True, check=True

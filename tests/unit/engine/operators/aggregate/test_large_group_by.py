@@ -36,8 +36,9 @@ with bamquery.connect(path) as connection:
 """
 
 _QUERY = """
-import json, resource, sys, time
+import json, sys, time
 import bamquery
+from tests.peak_memory import peak_bytes
 
 path, key = sys.argv[1], sys.argv[2]
 with bamquery.connect(path) as connection:
@@ -45,7 +46,7 @@ with bamquery.connect(path) as connection:
     sql = f"SELECT {key}, count(*) AS n, sum({key}) AS s, avg(value) AS a FROM t GROUP BY {key}"
     answer = connection.sql(sql).to_arrow()
     seconds = time.perf_counter() - started
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+peak = peak_bytes()
 keys, counts, sums = (answer.column(i).to_pylist() for i in range(3))
 exact = all(int(s) == k * n for k, n, s in zip(keys, counts, sums))
 means = answer.column(3).to_numpy()

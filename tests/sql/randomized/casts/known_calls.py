@@ -256,6 +256,12 @@ KNOWN: Final = (
         "compare as `<` does",
         lambda a: a.name in ("greatest", "least") and "MonthDayNano" in a.ours,
     ),
+    Known(
+        "`epoch_ms` of a TIME_NS",
+        "an error: it casts INT64 to INT64",
+        "its milliseconds",
+        lambda a: a.name == "epoch_ms" and a.is_answered and "cast (INT64 -> INT64)" in a.theirs,
+    ),
 )
 
 

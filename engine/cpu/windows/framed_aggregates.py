@@ -78,9 +78,15 @@ def framed_aggregate(
     rows = call_inputs(call, batch)
     numbers, frames = distinct_frames(frames)
     edges = None if outside is None or whole else _edges(accumulator, rows, outside)
-    if edges is None and len(frames) == 1 and frames[0].are_disjoint():
-        whole = True
+    disjoint = edges is None and len(frames) == 1 and frames[0].are_disjoint()
     distinct = len(call.arguments) if call.distinct else 0
+    if distinct and len(frames) == 1 and not disjoint:
+        first = _first_of_frames(rows, frames[0], distinct)
+        if first is not None:
+            # Other rows change no frame: what is left is the aggregate of all rows of each.
+            frames, rows, distinct = renumber_frames(first, frames), take(rows, first.places().values), 0
+            whole = isinstance(accumulator, HolisticAggregate)
+    whole |= disjoint
     if not whole and (accumulator.exact or can_accumulate(accumulator, frames)):
         known = (
             difference_states(accumulator, rows, frames, edges)
@@ -175,6 +181,24 @@ class _States(States[Vector, StateColumns, Column]):
 
 def _is_text(kind: pa.DataType) -> bool:
     return pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
+
+
+def _first_of_frames(rows: Column, frame: Ranges[Vector], arguments: int) -> Mask | None:
+    """Which rows are the first in their frames of those with the same arguments.
+
+    None where frames with a row in common begin apart, so that a row is the first in some of its frames only.
+    """
+    start, end = frame.start.values, frame.end.values
+    held = start < end
+    begins = np.unique(start[held])
+    following = np.append(begins[1:], len(rows))
+    if not len(begins) or (end[held] > following[np.searchsorted(begins, start[held])]).any():
+        return None
+    places = np.arange(len(rows))
+    segments = np.searchsorted(begins, places, side="right")
+    first: NDArray[np.bool_] = np.zeros(len(rows), np.bool_)
+    first[_first_of_equal(rows, places, segments, arguments)[0]] = True
+    return Mask(first)
 
 
 def _first_of_equal(

@@ -31,7 +31,8 @@ OTHERS = {
 """What looks like a path of the repository and is none."""
 NO_MODULES = {
     "bamquery._native",  # the extension
-    "bamquery.unreadable",  # the name of a type of Arrow's
+    "bamquery.packed",  # the name of a type of Arrow's
+    "bamquery.unreadable",  # another
 }
 
 _CODE = re.compile(r"`([^`\n]+)`")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from bamquery.storage.database.database import Database
-from bamquery.storage.tables.snapshot import Snapshot
+    from bamquery.storage.tables.snapshot import Snapshot
 
 _CPU: Final = "cpu"
 _NOTHING: Final[Mapping[str, Source]] = MappingProxyType({})

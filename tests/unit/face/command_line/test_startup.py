@@ -45,15 +45,16 @@ ENGINE = {
     ),
     *("operators", "operators.base", "operators.base.dynamic_filter", "operators.base.operator"),
     *("operators.base.out_of_memory_split", "operators.project", "operators.shared_rows"),
-    *("operators.single_row", "profiling", "profiling.query_profile", "sources", "sources.scan_sources"),
+    *("operators.single_row", "profiling", "profiling.planned_seconds", "profiling.query_profile", "sources"),
+    "sources.scan_sources",
 }
 STORAGE = {
     *("database", "database.database", "database.file_access", "database.folder", "database.temporary"),
     *("files", "files.filesystem", "files.locks", "files.mapped_files", "files.regular_file"),
-    *("format", "format.storable_types", "readers", "readers.block_reader"),
+    *("format", "format.layout", "format.storable_types", "readers", "readers.block_reader"),
     *("ingest", "ingest.ingest", "ingest.opening", "ingest.progress", "ingest.sources"),
     *("ingest.sources.failures", "ingest.sources.formats", "ingest.sources.options"),
-    *("ingest.sources.paths", "ingest.sources.source"),
+    *("ingest.sources.paths", "ingest.sources.reject_log", "ingest.sources.source"),
 }
 SLOW_FOR_A_START = {"asyncio", "hashlib", "http", "multiprocessing", "secrets", "sqlite3", "ssl", "unittest"}
 

@@ -31,7 +31,10 @@ def bind_encoding(options: Sequence[syntax.TableOption], sql: str) -> str | None
             if found is not None:
                 raise ValueError("encoding is said twice")
         with errors_at(sql, value):
-            text = value.name.lower() if isinstance(value, exp.Literal | exp.Column | exp.Var) else ""
+            word = (
+                value.is_string if isinstance(value, exp.Literal) else isinstance(value, exp.Column | exp.Var)
+            )
+            text = value.name.lower() if word else ""
             if text not in _ENCODINGS:
                 raise ValueError(
                     "encoding takes 'auto' (columns are stored as is smallest) or 'plain' (any Arrow reader "

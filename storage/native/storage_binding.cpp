@@ -48,6 +48,16 @@ std::int64_t py_copy_bits(const py::object& source, std::int64_t source_bit, std
   return copy_bits(from.bits(), count, reinterpret_cast<std::uint8_t*>(to.writable().data()), target_bit);
 }
 
+py::array_t<std::int64_t> py_set_bits(const py::object& bits, std::int64_t count) {
+  require(count >= 0, "a count is negative");
+  const BitmapView from(bits, 0, count);
+  py::array_t<std::int64_t> places(static_cast<py::ssize_t>(count_bits(from.bits(), count)));
+  std::int64_t* out = places.mutable_data();
+  const py::gil_scoped_release unlocked;
+  set_bits(from.bits(), count, out);
+  return places;
+}
+
 void py_copy_values(const py::object& source, std::int64_t source_row, std::int64_t rows, std::int64_t width,
                     const py::object& validity, std::int64_t validity_bit, const py::object& target,
                     std::int64_t target_row) {
@@ -219,6 +229,7 @@ void bind_storage(py::module_& module) {
   using py::arg;
   module.def("copy_bits", &py_copy_bits, arg("source"), arg("source_bit"), arg("count"), arg("target"),
              arg("target_bit"));
+  module.def("set_bits", &py_set_bits, arg("bits"), arg("count"));
   module.def("copy_values", &py_copy_values, arg("source"), arg("source_row"), arg("rows"), arg("width"),
              arg("validity"), arg("validity_bit"), arg("target"), arg("target_row"));
   module.def("vector_statistics", &py_vector_statistics, arg("kind"), arg("values"), arg("validity"),

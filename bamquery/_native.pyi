@@ -26,6 +26,9 @@ def copy_bits(source: Buffer | None, source_bit: int, count: int, target: Buffer
 def set_bits(bits: Buffer | None, count: int) -> NDArray[np.int64]:
     """The places of set bits among the first `count`, ascending; None: all are set."""
 
+def set_among(bits: Buffer, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The indexes of those `places` whose bits are set, ascending. ValueError: there is no such bit."""
+
 def copy_values(
     source: Buffer,
     source_row: int,

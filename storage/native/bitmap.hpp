@@ -74,6 +74,18 @@ inline void set_bits(Bits bits, std::int64_t count, std::int64_t* places) {
   }
 }
 
+/// The indexes of those of `count` places whose bits are set, ascending, to `indexes`, which has room for
+/// them all; returns how many there are.
+inline std::int64_t set_among(Bits bits, const std::int64_t* places, std::int64_t count,
+                              std::int64_t* indexes) {
+  std::int64_t found = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    indexes[found] = i;
+    found += bits[places[i]] ? 1 : 0;
+  }
+  return found;
+}
+
 /// How many of the first `count` bits are set.
 inline std::int64_t count_bits(Bits bits, std::int64_t count) {
   std::int64_t set = 0;

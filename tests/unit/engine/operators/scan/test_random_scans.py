@@ -79,11 +79,15 @@ def test_against_a_filter_in_memory(data: st.DataObject) -> None:
         "zone_maps": data.draw(st.booleans()),
         "threads": data.draw(st.sampled_from([1, 3])),
     }
+    encoding = data.draw(st.sampled_from(["plain", "auto"]), label="encoding")
     device = CpuDevice()
     expected = table.combine_chunks().to_batches()[0]
     for predicate in predicates:
         expected = device.filter(expected, predicate)
-    with tempfile.TemporaryDirectory() as folder, stored(Path(folder) / "db", table, cuts) as snapshot:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        stored(Path(folder) / "db", table, cuts, encoding=encoding) as snapshot,
+    ):
         found, profile = run_scan(snapshot, (*outputs, "i"), predicates, **options)
         wanted = expected.select([NAMES.index(name) for name in (*outputs, "i")])
         assert found.num_rows == wanted.num_rows

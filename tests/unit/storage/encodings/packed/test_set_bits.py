@@ -19,7 +19,7 @@ def test_places_of_set_bits(count: int, share: float) -> None:
 
 def test_bits_that_are_not_there_are_an_error() -> None:
     packed = np.zeros(4, np.uint8)
-    with pytest.raises(ValueError, match="too small|short"):
+    with pytest.raises(ValueError, match="too"):
         _native.set_bits(packed, 33)
     for place in (-1, 32):
         with pytest.raises(ValueError, match="no such bit"):

@@ -1,5 +1,6 @@
 """Fixtures that every ring of tests shares."""
 
+import gc
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,23 @@ def pytest_configure() -> None:
     """Ctrl-C means something where tests run, and in the processes they start: background jobs ignore it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Keep modules and tests away from the collector of garbage: they live as long as the process does.
+
+    It would walk hundreds of thousands of objects while tests are collected, and whenever one of them asks
+    for it.
+    """
+    gc.disable()
+    try:
+        result = yield
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
+    return result
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -52,6 +52,11 @@ def pytest_collection() -> Iterator[None]:
     return result
 
 
+def pytest_unconfigure() -> None:
+    """Let the process end as others do: libraries say what they find alive then."""
+    gc.unfreeze()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--device", default="cpu", help="where what is tested on every device runs: cpu (the default), cuda:0"

@@ -172,6 +172,10 @@ class Fragment:
         """The parts of the column's vectors; None if it has none."""
         return self._statistics.parts(self._positions[column])
 
+    def statistics_bytes(self, column: str) -> int:
+        """What zone map and checksums of the column take on disk, decode parameters aside."""
+        return self._statistics.column_bytes(self._positions[column])
+
     def _column_statistics(self, column: str) -> Any:
         return self._statistics.column(self._positions[column])
 

@@ -141,6 +141,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
                 rows = min(self._snapshot.rows - start, _ROWS_WITHOUT_COLUMNS)
                 yield context.device.from_arrow(rows_without_columns(rows))
             return
+        self._scan_profile.fragments = self._snapshot.fragments
         yield from self._chunks(context)
 
     def _take_dynamic_filters(self, context: ExecutionContext[Frame]) -> None:
@@ -158,6 +159,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
 
     def forecast(self) -> ScanForecast:
         """What it is expected to do, by zone maps and guesses."""
+        self._scan_profile.fragments = self._snapshot.fragments
         fragments = []
         for fragment in self._snapshot.fragments:
             everything = np.arange(fragment.vector_count, dtype=np.int64)

@@ -16,7 +16,12 @@ from bamquery.engine.cuda.scan.columns.scan_column import scan_column
 from bamquery.engine.cuda.scan.kernel_tables.predicates import FusedPredicate, fuse
 from bamquery.engine.cuda.scan.path_rates import GpuProfile, direct_model
 from bamquery.engine.cuda.scan.resources.launcher import Launcher
-from bamquery.engine.cuda.scan.resources.pinned_files import PinnedExtent, require_whole
+from bamquery.engine.cuda.scan.resources.pinned_files import (
+    ChangeStamp,
+    PinnedExtent,
+    change_stamp,
+    require_whole,
+)
 from bamquery.engine.cuda.scan.resources.resident_vectors import ResidentVectors
 from bamquery.engine.cuda.scan.resources.rings import Rings, block_rings, controller_threads, stream_rings
 from bamquery.engine.cuda.scan.resources.scan_resources import ScanResources
@@ -67,6 +72,7 @@ class ScanState(ScanClock, Closeable):
         settings = work.context.settings
         self.forced: Final = forced_strategy(settings)
         self.direct: Final = settings.reader == "direct"
+        self.queues: Final = settings.reader in ("direct", "queues")
         self.verifies: Final = settings.verifies
         self.block_bytes, lba_bytes = self._block_sizes()
         threads = settings.io_cores or controller_threads(available_cores())
@@ -92,6 +98,7 @@ class ScanState(ScanClock, Closeable):
         self.look_stream: Final = resources.take_stream()
         self.stop_stream: Final = resources.take_stream(urgent=True)
         self._extents: dict[tuple[str, int], PinnedExtent | str] = {}
+        self._stamps: dict[str, ChangeStamp] = {}
         self._started = time.perf_counter()
         self._note()
 
@@ -145,9 +152,31 @@ class ScanState(ScanClock, Closeable):
         key = (str(fragment.path), extent.offset)
         found = self._extents.get(key)
         if found is None:
-            found = self._extents[key] = self.resources.maps.take(fragment, extent)
+            found = self._extents[key] = self.resources.maps.take(fragment, extent, self._stamp(fragment))
             if isinstance(found, str):
                 self.note(f"streams go through queue pairs: {found}")
+        return found
+
+    def pin_if_worth(self, fragment: Fragment, extent: Extent, saved_s: float) -> PinnedExtent | str:
+        """As `pin`, where it saves enough; that it does not is no news."""
+        key = (str(fragment.path), extent.offset)
+        found = self._extents.get(key)
+        if found is None:
+            found = self.resources.maps.take_if_worth(fragment, extent, saved_s, self._stamp(fragment))
+            if not isinstance(found, str):
+                self._extents[key] = found
+        return found
+
+    def is_pinned(self, fragment: Fragment, extent: Extent) -> bool:
+        """Whether a buffer is pinned, by whomever."""
+        found = self._extents.get((str(fragment.path), extent.offset))
+        return isinstance(found, PinnedExtent) or self.resources.maps.has(fragment, extent)
+
+    def _stamp(self, fragment: Fragment) -> ChangeStamp:
+        path = str(fragment.path)
+        found = self._stamps.get(path)
+        if found is None:
+            found = self._stamps[path] = change_stamp(fragment)
         return found
 
     def namespaces(

@@ -12,16 +12,24 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from bamquery.driver.control_groups import usable_memory
 from bamquery.driver.gpu.device import Gpu
 from bamquery.driver.gpu.memory import PinnedMemory
+from bamquery.engine.cuda.scan.resources.cached_pages import is_cached
 from bamquery.errors import CorruptionError, GpuError, StorageError
 from bamquery.storage.format.layout import Extent
 from bamquery.storage.fragments.fragment import Fragment
+
+_PIN_S: Final = 35e-12
+"""What it takes to pin a byte."""
+_PRICE_SHARE: Final = 1 / 8
+"""Of that time: what was asked for a few times is asked for again."""
+ChangeStamp: TypeAlias = "tuple[int, int, int]"
+"""Device and number of a file, and when it was last changed, in nanoseconds."""
 
 
 def pin_limit() -> int:
@@ -48,7 +56,7 @@ class PinnedExtent:
             found = os.fstat(file)
             if found.st_size < extent.end:
                 raise StorageError("was truncated", path)
-            self.written: Final = _change_stamp(found)
+            self.written: Final = _stamp(found)
             mapped = mmap.mmap(file, extent.length, prot=mmap.PROT_READ, offset=extent.offset)
         finally:
             os.close(file)
@@ -78,12 +86,18 @@ class PinnedFiles:
         self._pinned: OrderedDict[tuple[str, int], PinnedExtent] = OrderedDict()
         self._watched: weakref.WeakSet[Fragment] = weakref.WeakSet()
         self._gone: list[str] = []
+        self._credits: weakref.WeakKeyDictionary[Fragment, dict[int, float]] = weakref.WeakKeyDictionary()
+        """Seconds that scans would have saved, by the buffer's offset."""
         self._lock = threading.RLock()
         self.bytes = 0
         self.leaving = 0
 
-    def take(self, fragment: Fragment, extent: Extent) -> PinnedExtent | str:
+    def take(
+        self, fragment: Fragment, extent: Extent, stamp: ChangeStamp | None = None
+    ) -> PinnedExtent | str:
         """The buffer, pinned until `give_back`; or why it cannot be.
+
+        `stamp`: the file's, where the caller has just looked at it.
 
         Raises:
             StorageError: the file is not there as it was written.
@@ -93,7 +107,7 @@ class PinnedFiles:
             self._forget()
             key = (path, extent.offset)
             found = self._pinned.get(key)
-            if found is not None and not found.users and found.written != _change_stamp(_stat(fragment)):
+            if found is not None and not found.users and found.written != (stamp or change_stamp(fragment)):
                 # Nobody writes to a fragment. If somebody has, the pinned pages may not be the file's.
                 self._drop(key)
                 found = None
@@ -115,6 +129,37 @@ class PinnedFiles:
             self._pinned.move_to_end(key)
             found.users += 1
             return found
+
+    def has(self, fragment: Fragment, extent: Extent) -> bool:
+        """Whether the buffer is pinned."""
+        return (str(fragment.path), extent.offset) in self._pinned
+
+    def take_if_worth(
+        self, fragment: Fragment, extent: Extent, saved_s: float, stamp: ChangeStamp | None = None
+    ) -> PinnedExtent | str:
+        """As `take`, but pins only what is worth it: rent until rent has come to a share of the price.
+
+        Pages that are not in memory are not read for this.
+
+        Args:
+            fragment: whose buffer it is.
+            extent: of the buffer.
+            saved_s: seconds that the caller would save if it were pinned; they add up from scan to scan.
+            stamp: as `take` has it.
+        """
+        path = str(fragment.path)
+        with self._lock:
+            self._forget()
+            if (path, extent.offset) not in self._pinned:
+                credits_ = self._credits.setdefault(fragment, {})
+                credit = credits_.get(extent.offset, 0.0) + saved_s
+                credits_[extent.offset] = credit
+                if credit < _PRICE_SHARE * _PIN_S * extent.length:
+                    return "it is not worth pinning yet"
+                if not is_cached(path, extent):
+                    credits_[extent.offset] = 0.0
+                    return "not all of it is in the page cache"
+            return self.take(fragment, extent, stamp)
 
     def give_back(self, extent: PinnedExtent) -> None:
         """One scan less reads it; the GPU has done with it."""
@@ -159,6 +204,15 @@ class PinnedFiles:
         extent.close(note_released)
 
 
+def change_stamp(fragment: Fragment) -> ChangeStamp:
+    """Which file it is now, and when it was last changed.
+
+    Raises:
+        CorruptionError: it is missing; StorageError: it cannot be examined.
+    """
+    return _stamp(_stat(fragment))
+
+
 def require_whole(fragment: Fragment) -> None:
     """See that the file still has its length: pinned pages outlive what is cut off.
 
@@ -180,5 +234,5 @@ def _stat(fragment: Fragment) -> os.stat_result:
         raise StorageError(f"cannot be examined: {error.strerror or error}", fragment.path) from error
 
 
-def _change_stamp(found: os.stat_result) -> tuple[int, int, int]:
+def _stamp(found: os.stat_result) -> ChangeStamp:
     return found.st_dev, found.st_ino, found.st_mtime_ns

@@ -87,6 +87,7 @@ class ResidentVectors:
         self._offsets: dict[tuple[str, str], NDArray[np.uint64]] = {}
         self._states: dict[str, NDArray[np.uint8] | None] = {}
         self._payloads: dict[str, list[PayloadRanges]] = {}
+        self._payload_sums: dict[str, NDArray[np.int64]] = {}
         self.rows: Final = self._keep("rows", lambda: np.array([f.rows for f in fragments], np.uint32))
         self.firsts_address: Final = self._keep("firsts", lambda: self.firsts)
 
@@ -186,6 +187,16 @@ class ResidentVectors:
             if found is None:
                 found = [payload_ranges(buffers) for buffers in self.buffers(column)]
                 self._payloads[column] = found
+            return found
+
+    def payload_sums(self, column: str) -> NDArray[np.int64]:
+        """Bytes of the payloads before each vector of a packed column, and of all behind the last."""
+        with self._lock:
+            found = self._payload_sums.get(column)
+            if found is None:
+                sizes = [payloads.sizes for payloads in self.payloads(column)]
+                found = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(sizes))])
+                self._payload_sums[column] = found
             return found
 
     def buffers(self, column: str) -> list[StoredBuffers]:

@@ -28,7 +28,7 @@ class GpuProfile:
         blocks: commands a second through queue pairs, of one block each.
         latency: seconds from the start of a kernel that writes commands to the first answer.
         rows: single values a second that a kernel loads where files are pinned.
-        start: seconds that such a kernel takes for one, and a copy of next to nothing.
+        start: seconds that such a kernel takes for one.
         checksum: bytes a second that are compared with CRC-32C.
         source: whether that was measured on this machine.
     """
@@ -62,8 +62,8 @@ class GpuProfile:
     def model(self, io_cores: int) -> CostModel:
         """For the planner: columns of one fetch share a kernel, or at least a stream."""
         paths = {
-            Path.SEQUENTIAL: PathRates(self.stream, self.copies, self.start, _COPY_CORES),
-            Path.VECTORS: PathRates(self.vectors, self.picks, self.start),
+            Path.SEQUENTIAL: PathRates(self.stream, self.copies, self.latency, _COPY_CORES),
+            Path.VECTORS: PathRates(self.vectors, self.picks, self.latency),
             Path.BLOCKS: PathRates(self.stream, self.blocks, self.latency, _RING_CORES),
             Path.ROWS: PathRates(self.stream, self.rows, self.start),
         }

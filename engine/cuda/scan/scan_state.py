@@ -19,6 +19,7 @@ from bamquery.engine.cuda.scan.resources.launcher import Launcher
 from bamquery.engine.cuda.scan.resources.pinned_files import (
     ChangeStamp,
     PinnedExtent,
+    PinnedRun,
     change_stamp,
     require_whole,
 )
@@ -99,6 +100,7 @@ class ScanState(ScanClock, Closeable):
         self.stop_stream: Final = resources.take_stream(urgent=True)
         self._extents: dict[tuple[str, int], PinnedExtent | str] = {}
         self._stamps: dict[str, ChangeStamp] = {}
+        self._runs: dict[tuple[ResidentVectors, str, str], PinnedRun | None] = {}
         self._started = time.perf_counter()
         self._note()
 
@@ -117,6 +119,10 @@ class ScanState(ScanClock, Closeable):
             if isinstance(extent, PinnedExtent):
                 self.resources.maps.give_back(extent)
         self._extents.clear()
+        for run in self._runs.values():
+            if run is not None:
+                self.resources.maps.give_back_run(run)
+        self._runs.clear()
         self._rings.clear()
         self.resources.give_back_stream(self.copy_stream, urgent=True)
         self.resources.give_back_stream(self.look_stream)
@@ -156,6 +162,18 @@ class ScanState(ScanClock, Closeable):
             if isinstance(found, str):
                 self.note(f"streams go through queue pairs: {found}")
         return found
+
+    def pinned_run(self, resident: ResidentVectors, column: str, buffer: str) -> PinnedRun | None:
+        """A buffer of all fragments of a run, if all of it was pinned when the scan first asked."""
+        key = (resident, column, buffer)
+        if key not in self._runs:
+            found = None
+            if not self.direct:
+                stored = resident.stored(column, buffer)
+                stamps = [self._stamp(fragment) for fragment in resident.fragments]
+                found = self.resources.maps.take_run(resident, f"{column} {buffer}", stored, stamps)
+            self._runs[key] = found
+        return self._runs[key]
 
     def pin_if_worth(self, fragment: Fragment, extent: Extent, saved_s: float) -> PinnedExtent | str:
         """As `pin`, where it saves enough; that it does not is no news."""

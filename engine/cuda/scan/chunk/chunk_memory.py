@@ -75,7 +75,7 @@ class ChunkMemory:
         self._nulls: dict[str, NullStates | None] = {}
         self._places: dict[Rings, dict[tuple[str, str], int]] = {}
         self._payload_bytes: dict[str, int] = {}
-        self._pinned: dict[str, bool] = {}
+        self._pinned: dict[tuple[str, str], bool] = {}
         self._maps: dict[tuple[str, str], NDArray[np.uint64] | None] = {}
         self._clocks: list[StreamTime] = []
         self._host_blocks: list[HostBlock] = []
@@ -204,12 +204,12 @@ class ChunkMemory:
 
     def sees_rows(self, column: str, buffer: str, rows: int) -> bool:
         """The same for single rows, so many in all: what is not pinned is, where that is worth it by now."""
-        key = (column, buffer)
-        if self._maps.get(key) is None:
+        if not self._is_pinned(column, buffer):
             saved_s = rows / self.state.model.paths[Path.BLOCKS].commands / len(self.fragments)
             pinned = [
-                extent is None or self.state.pin_if_worth(fragment, extent, saved_s)
+                self.state.pin_if_worth(fragment, extent, saved_s)
                 for fragment, extent in self._stored(column, buffer)
+                if extent is not None
             ]
             if any(isinstance(found, str) for found in pinned):
                 return False
@@ -217,19 +217,27 @@ class ChunkMemory:
 
     def is_pinned(self, column: str) -> bool:
         """Whether the GPU sees the column's values now, so that nothing need be pinned for that."""
-        if column not in self._pinned:
-            self._pinned[column] = all(
+        return all(self._is_pinned(column, buffer) for buffer in ("values", "validity"))
+
+    def _is_pinned(self, column: str, buffer: str) -> bool:
+        if self.state.pinned_run(self.listed.resident, column, buffer) is not None:
+            return True
+        key = (column, buffer)
+        if key not in self._pinned:
+            self._pinned[key] = all(
                 extent is None or self.state.is_pinned(fragment, extent)
-                for buffer in ("values", "validity")
                 for fragment, extent in self._stored(column, buffer)
             )
-        return self._pinned[column]
+        return self._pinned[key]
 
     def _mapped(self, column: str, buffer: str) -> NDArray[np.uint64] | None:
         """Where the GPU would see byte 0 of each fragment's file, from the first of the chunk's to the last.
 
         Only those of the chunk's are there that have the buffer. None: one cannot be pinned.
         """
+        run = self.state.pinned_run(self.listed.resident, column, buffer)
+        if run is not None:
+            return run.addresses[self.fragments[0] : self.fragments[-1] + 1]
         key = (column, buffer)
         if key not in self._maps:
             self._maps[key] = self._pin(column, buffer)
@@ -248,14 +256,8 @@ class ChunkMemory:
         return found
 
     def _stored(self, column: str, buffer: str) -> list[tuple[Fragment, Extent | None]]:
-        """Each of the chunk's fragments, with the buffer if it has one with bytes."""
-        resident = self.listed.resident
-        buffers = resident.buffers(column)
-        extents = [getattr(buffers[number], buffer) for number in self.fragments]
-        return [
-            (resident.fragments[number], extent if extent is not None and extent.length else None)
-            for number, extent in zip(self.fragments, extents, strict=True)
-        ]
+        stored = self.listed.resident.stored(column, buffer)
+        return [stored[number] for number in self.fragments]
 
     def launch(
         self, file: str, name: str, *arguments: Any, items: int, of_a_block: int = 256, stream: Any = None

@@ -83,7 +83,7 @@ class VectorList:
         if self.numbers is None:
             return int(sums[first + count] - sums[first])
         numbers = self.numbers[first : first + count]
-        return int((sums[numbers.astype(np.int64) + 1] - sums[numbers]).sum())
+        return int(self.resident.payload_sizes(column).take(numbers).sum(dtype=np.int64))
 
     def states(self, column: str, first: int, count: int) -> tuple[NDArray[np.uint8], int] | None:
         """Null states of some, here and on the GPU; None where no row of them is null."""

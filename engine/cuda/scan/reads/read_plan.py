@@ -56,8 +56,7 @@ def plan_columns(
 def column_shape(chunk: ChunkMemory, column: ScanColumn) -> ColumnShape:
     """How the chunk's rows of a column lie in blocks."""
     if chunk.is_packed(column.name):
-        bits = 8 * chunk.payload_bytes(column.name) / max(chunk.rows.rows, 1)
-        more = any(payloads.has_more for payloads in chunk.payloads(column.name))
+        bits, more = chunk.listed.resident.packed_shape(column.name)
         return ColumnShape((BufferShape(bits, width=8),), form="packed", refers=more)
     buffers = [BufferShape(chunk.buffers(column.name)[0].bits)]
     strings = column.form is Form.STRINGS

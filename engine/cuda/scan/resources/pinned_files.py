@@ -10,11 +10,13 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bamquery.driver.control_groups import usable_memory
 from bamquery.driver.gpu.device import Gpu
@@ -72,6 +74,21 @@ class PinnedExtent:
         self._pinned.close(on_release)
 
 
+@dataclass(frozen=True)
+class PinnedRun:
+    """One buffer of each of a run of fragments, all of it pinned.
+
+    Attributes:
+        extents: those of fragments that have the buffer.
+        keys: what they are known by.
+        addresses: where the GPU would see byte 0 of each fragment's file; 0 without the buffer.
+    """
+
+    extents: tuple[PinnedExtent, ...]
+    keys: tuple[tuple[str, int], ...]
+    addresses: NDArray[np.uint64]
+
+
 class PinnedFiles:
     """Pinned buffers of one GPU's scans, the one used last longest; thread-safe.
 
@@ -88,6 +105,8 @@ class PinnedFiles:
         self._gone: list[str] = []
         self._credits: weakref.WeakKeyDictionary[Fragment, dict[int, float]] = weakref.WeakKeyDictionary()
         """Seconds that scans would have saved, by the buffer's offset."""
+        self._runs: weakref.WeakKeyDictionary[object, dict[str, PinnedRun]] = weakref.WeakKeyDictionary()
+        """Of what is pinned now."""
         self._lock = threading.RLock()
         self.bytes = 0
         self.leaving = 0
@@ -133,6 +152,44 @@ class PinnedFiles:
     def has(self, fragment: Fragment, extent: Extent) -> bool:
         """Whether the buffer is pinned."""
         return (str(fragment.path), extent.offset) in self._pinned
+
+    def take_run(
+        self,
+        owner: object,
+        name: str,
+        stored: Sequence[tuple[Fragment, Extent | None]],
+        stamps: Sequence[ChangeStamp],
+    ) -> PinnedRun | None:
+        """A buffer of many fragments until `give_back_run`, if all of it is pinned already; else None.
+
+        Args:
+            owner: of the run of fragments, which stay the same as long as it is there.
+            name: of the buffer.
+            stored: its extent in each fragment; None without it.
+            stamps: of the fragments' files, as they are now.
+        """
+        with self._lock:
+            self._forget()
+            runs = self._runs.setdefault(owner, {})
+            run = runs.get(name)
+            if run is None:
+                run = self._run_of(stored)
+                if run is None:
+                    return None
+                runs[name] = run
+            written = [stamp for stamp, (_, extent) in zip(stamps, stored, strict=True) if extent is not None]
+            if any(e.written != stamp and not e.users for e, stamp in zip(run.extents, written, strict=True)):
+                return None
+            for extent, key in zip(run.extents, run.keys, strict=True):
+                extent.users += 1
+                self._pinned.move_to_end(key)
+            return run
+
+    def give_back_run(self, run: PinnedRun) -> None:
+        """One scan less reads it; the GPU has done with it."""
+        with self._lock:
+            for extent in run.extents:
+                extent.users -= 1
 
     def take_if_worth(
         self, fragment: Fragment, extent: Extent, saved_s: float, stamp: ChangeStamp | None = None
@@ -192,7 +249,23 @@ class PinnedFiles:
             self._drop(idle.pop(0))
         return self.bytes + size <= self._limit
 
+    def _run_of(self, stored: Sequence[tuple[Fragment, Extent | None]]) -> PinnedRun | None:
+        addresses = np.zeros(len(stored), np.uint64)
+        extents, keys = [], []
+        for number, (fragment, extent) in enumerate(stored):
+            if extent is None:
+                continue
+            key = (str(fragment.path), extent.offset)
+            found = self._pinned.get(key)
+            if found is None:
+                return None
+            addresses[number] = (found.address - extent.offset) % (1 << 64)
+            extents.append(found)
+            keys.append(key)
+        return PinnedRun(tuple(extents), tuple(keys), addresses)
+
     def _drop(self, key: tuple[str, int]) -> None:
+        self._runs.clear()
         extent = self._pinned.pop(key)
         self.leaving += extent.size
 

@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 STUBS := pylibcudf-cu13==26.10.2 rmm-cu13==26.10.0
 # What the extension is made of; Python files are used in place (editable install).
 NATIVE := pyproject.toml CMakeLists.txt $(shell find bamquery driver storage -name '*.cpp' -o -name '*.hpp')
-FORMATTED := $(filter %.cpp %.hpp,$(NATIVE)) $(wildcard driver/kernels/*.cu engine/kernels/*.cu)
+FORMATTED := $(filter %.cpp %.hpp,$(NATIVE)) $(wildcard driver/kernels/*.cu engine/kernels/*.cu engine/kernels/*/*.cu)
 
 .PHONY: demo test test-fast test-slow test-torch random-queries random-casts random-calls random-files fuzz mutation lint format docs build check-tools clean
 

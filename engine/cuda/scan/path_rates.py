@@ -45,7 +45,7 @@ class GpuProfile:
     source: Literal["measured", "assumed"] = "assumed"
 
     @classmethod
-    def assumed(cls, io_cores: int) -> GpuProfile:
+    def nominal(cls, io_cores: int) -> GpuProfile:
         """An H200 beside so many cores, as docs/benchmarks/gpu.md has it."""
         return cls(55e9, 2e5, 50e9, 5e7, 7e6 * io_cores, 3e-5, 2e8, 1e-5, 1.2e12)
 

@@ -131,7 +131,7 @@ class _Stages:
         self._ends: list[Any] = []
         """Events behind all that the scan's streams were given."""
         self._reading = ExitStack()
-        self._reading.enter_context(work.profile.clock.reading())
+        self._reading.enter_context(work.profile.clock.measure_read())
 
     def chunks(self) -> Iterator[ListedChunk]:
         """What is to be read, as zone maps tell."""
@@ -157,7 +157,9 @@ class _Stages:
         self._session.enter()
         self._work.reads.count_chunk(chunk.pieces)
         first = (
-            plan.order.next(list(plan.steps), lambda step: float(len(step.columns))) if plan.steps else None
+            plan.order.choose_next(list(plan.steps), lambda step: float(len(step.columns)))
+            if plan.steps
+            else None
         )
         if not chunk.rows:
             return LoadingChunk(chunk, None, first)

@@ -245,7 +245,7 @@ class ScanState(ScanClock, Closeable):
         return f"{self.session.gpu.name}-{self.block_bytes}-{self.io_cores}"
 
     def _gpu_profile(self) -> GpuProfile:
-        return GpuProfile.load(self._profile_key) or GpuProfile.assumed(self.io_cores)
+        return GpuProfile.load(self._profile_key) or GpuProfile.nominal(self.io_cores)
 
     def _cost_model(self) -> CostModel:
         if not self.direct:

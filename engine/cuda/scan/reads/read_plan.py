@@ -74,7 +74,7 @@ def every_row(rows: ChunkRows) -> HitPyramid:
     """How all rows of a chunk's vectors lie."""
     groups = [0.0] * LEVELS
     for piece in rows.pieces:
-        found = HitPyramid.of_vectors(piece.vectors, piece.rows)
+        found = HitPyramid.from_vectors(piece.vectors, piece.rows)
         groups = [sum(pair) for pair in zip(groups, found.groups, strict=True)]
     return HitPyramid(tuple(groups))
 

@@ -70,7 +70,7 @@ class Emulator:
             "extern __shared__ __align__(16) byte flags[];",
             "byte* const flags = emulated::shared_memory;",
         )
-        source = self._folder / f"{file}{number}.cpp"
+        source = self._folder / f"{Path(file).name}{number}.cpp"
         source.write_text(
             '#include "tests/unit/engine/cuda_scan/cuda_on_cpu.hpp"\n'
             + text

@@ -30,7 +30,7 @@ def path_rates(scan_modules: None) -> Any:
 
 def anywhere(share: float) -> HitPyramid:
     everything = HitPyramid(tuple(max(ROWS / (1 << level), 1.0) for level in range(LEVELS)))
-    return everything.thinned(share)
+    return everything.thin_out(share)
 
 
 def choose(model: Any, share: float, *bits: float) -> list[Strategy]:
@@ -46,7 +46,7 @@ def choose(model: Any, share: float, *bits: float) -> list[Strategy]:
     [(1e-6, Strategy.FETCH_BLOCKS), (3e-4, Strategy.FETCH_BLOCKS), (0.5, Strategy.STREAM)],
 )
 def test_in_the_page_cache(path_rates: Any, share: float, expected: Strategy) -> None:
-    assert choose(path_rates.GpuProfile.assumed(12).model(12), share, 64) == [expected]
+    assert choose(path_rates.GpuProfile.nominal(12).model(12), share, 64) == [expected]
 
 
 @pytest.mark.parametrize("bits", [3, 12, 64])
@@ -68,7 +68,7 @@ def test_what_codes_ask_for_is_another_round() -> None:
 
 
 def test_few_cores_carry_few_blocks(path_rates: Any) -> None:
-    profile = path_rates.GpuProfile.assumed(12)
+    profile = path_rates.GpuProfile.nominal(12)
     assert choose(profile.model(12), 2e-3, 64) == [Strategy.FETCH_BLOCKS]
     assert choose(profile.model(1), 2e-3, 64) != [Strategy.FETCH_BLOCKS]
 

@@ -1,16 +1,10 @@
 // Values of a packed column: of rows at positions, or of all.
-#include "engine/kernels/scan_packed.hpp"
-
-#if !defined(BAMQUERY_SCAN_TYPE)
-#define BAMQUERY_SCAN_TYPE double
-#endif
+#include "engine/kernels/packed/scan_packed.hpp"
+#include "engine/kernels/scan_launch.hpp"
 
 namespace bamquery {
 
 namespace {
-
-constexpr uint32_t kThreads = 256;
-constexpr uint32_t kWarps = kThreads / 32;
 
 using Value = BAMQUERY_SCAN_TYPE;
 

@@ -1,11 +1,11 @@
 // The bytes of a selection's strings, end to end, out of vectors or blocks that lie in this GPU's memory.
-#include "engine/kernels/scan_strings.hpp"
+#include "engine/kernels/scan_launch.hpp"
+#include "engine/kernels/strings/scan_strings.hpp"
 
 namespace bamquery {
 
 namespace {
 
-constexpr uint32_t kThreads = 256;
 constexpr uint32_t kBytes = 16;  // of a thread
 constexpr uint32_t kSegment = kThreads * kBytes;
 

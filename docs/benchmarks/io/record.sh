@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Records the figures of io-results.md: docs/benchmarks/io.sh OUT DISK [bamquery command...]
+# Records the figures of io-results.md: docs/benchmarks/io/record.sh OUT DISK [bamquery command...]
 # OUT gets the JSON files and pictures; DISK is a folder with 8 GB free on the disk to measure. Needs a GPU.
 set -uo pipefail
 out=$1 disk=$2

@@ -1,6 +1,6 @@
 """Records docs/images/shell.svg: the shell in a terminal, typed into, and every screen that it shows.
 
-    python -m docs.recording.record_shell
+    python -m docs.tools.recording.record_shell
 
 from the repository's root. The database is made of the sample of taxi trips that BamQuery ships; all that is
 to be seen comes from the run.
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 import bamquery
-from docs.recording.svg import Frame, frame, svg
+from docs.tools.recording.svg import Frame, frame, svg
 from tests.unit.face.shell.terminal import CTRL_C, CTRL_D, ENTER, RIGHT, TAB, Terminal
 
 _COLUMNS: Final = 96

@@ -53,7 +53,7 @@ def main() -> None:
     versions = ", ".join(f"{name} {version}" for name, version in machine["libraries"].items())
     header = [
         "# Q1–Q5: all measurements\n",
-        "Median (fastest) in milliseconds. Written by `tables.py` from the JSON files beside it.\n",
+        "Median (fastest) in milliseconds. Written by `taxi/taxi_tables.py` from the JSON files beside it.\n",
         f"{machine['processor']}, {machine['cores']} cores, {machine['memory_bytes'] / 2**30:.0f} GiB, "
         f"{machine['file_system']}, {machine['system']}, Python {machine['python']}; {versions}.",
     ]

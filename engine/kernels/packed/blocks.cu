@@ -3,18 +3,12 @@
 //
 // A code lies within 8 bytes, and so in one block or in two: a row is two items. What is behind the codes, an
 // escape or a bit of a raw vector's bitmap, is asked for once they are known.
-#include "engine/kernels/scan_packed.hpp"
-
-#if !defined(BAMQUERY_SCAN_TYPE)
-#define BAMQUERY_SCAN_TYPE double
-#endif
+#include "engine/kernels/packed/scan_packed.hpp"
+#include "engine/kernels/scan_launch.hpp"
 
 namespace bamquery {
 
 namespace {
-
-constexpr uint32_t kThreads = 256;
-constexpr uint32_t kWarps = kThreads / 32;
 
 using Value = BAMQUERY_SCAN_TYPE;
 

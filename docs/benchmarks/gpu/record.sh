@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Records the figures of gpu-results.md: docs/benchmarks/gpu.sh OUT FOLDER [bamquery command...]
+# Records the figures of gpu-results.md: docs/benchmarks/gpu/record.sh OUT FOLDER [bamquery command...]
 # OUT gets the JSON files and pictures; FOLDER, on tmpfs or with page cache to spare, the tables. Needs a GPU.
 #
 #   ROWS     of the large table (400M: 21 GB in FOLDER, and as much memory again for cuDF's pinned columns)

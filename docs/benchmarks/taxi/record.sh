@@ -1,5 +1,5 @@
 #!/bin/sh
-# Measures Q1-Q5 as docs/benchmarks/taxi.md shows them: taxi.sh FOLDER [REAL_FILES...]
+# Measures Q1-Q5 as docs/benchmarks/taxi.md shows them: record.sh FOLDER [REAL_FILES...]
 #
 # FOLDER, an absolute path, takes about 3 GB. REAL_FILES are TLC files; without any, the bundled sample is used.
 # Run it as root for caches that are really cold, on a machine that does nothing else.
@@ -9,7 +9,7 @@ shift
 bamquery=${BAMQUERY:-bamquery}
 mkdir -p "$folder"
 cd "$(dirname "$0")"
-[ $# -gt 0 ] || set -- ../../queries/sample/*.parquet
+[ $# -gt 0 ] || set -- ../../../queries/sample/*.parquet
 
 $bamquery taxi generate "$folder/generated.bq" --rows 20M --order random --match-share 0.0003 \
   --no-nulls --replace
@@ -27,4 +27,4 @@ for data in generated real; do
   $bamquery taxi run "$folder/$data.bq" --table $table --reader direct --repeat 5 --cold --json taxi-$data-cold-direct.json
 done
 $bamquery taxi draw taxi-generated-warm-maps-on.json taxi-generated-warm-maps-off.json --plot q1-q5.png
-${PYTHON:-python3} tables.py >taxi-results.md
+${PYTHON:-python3} taxi_tables.py >../taxi-results.md

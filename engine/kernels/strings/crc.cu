@@ -1,15 +1,9 @@
 // Compares the offsets, or the bytes, of vectors of strings with their checksums: one warp a vector.
-#include "engine/kernels/scan_strings.hpp"
+#include "engine/kernels/scan_launch.hpp"
 #include "engine/kernels/scan_vector_crc.hpp"
+#include "engine/kernels/strings/scan_strings.hpp"
 
 namespace bamquery {
-
-namespace {
-
-constexpr uint32_t kThreads = 256;
-constexpr uint32_t kWarps = kThreads / 32;
-
-}  // namespace
 
 /// Vectors v with used[v] (null: all), of `vector_rows` rows. With `ranges` and `shifts` the bytes of their
 /// strings: byte b of vector v's is at address shifts[v] + b; without, their offsets. `bad` (zero before)

@@ -14,7 +14,7 @@ def main(folder: Path = FOLDER) -> int:
     """Print a section for each file `io-*.json`; 1 if one of them has a wrong byte or a failed command."""
     reports = [(path, json.loads(path.read_text("utf-8"))) for path in sorted(folder.glob("io-*.json"))]
     lines = ["# Queues, page cache and array: all measurements", ""]
-    lines += ["Written by `io_tables.py` from the JSON files beside it; `io.md` says what they mean.", ""]
+    lines += ["Written by `io/io_tables.py` from the JSON files beside it; `io.md` says what they mean.", ""]
     machine = None
     for path, report in reports:
         if report["machine"] != machine:

@@ -1,4 +1,4 @@
-"""Prints the measurements beside this file (`gpu-*.json`, which gpu.sh records) as Markdown tables."""
+"""Prints the measurements beside this file (`gpu-*.json`, which record.sh records) as Markdown tables."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path += [str(Path(__file__).resolve().parents[1] / other) for other in ("io", "taxi")]
 
 from io_tables import describe as describe_gpus
-from tables import table
+from taxi_tables import table
 
 FOLDER = Path(__file__).resolve().parent
 RUNS = {
@@ -39,7 +39,7 @@ def main(folder: Path = FOLDER) -> int:
     }
     lines = ["# Queries on a GPU: all measurements", ""]
     lines += [
-        "Median (fastest) in milliseconds. Written by `gpu_tables.py` from the JSON files beside it; `gpu.md`"
+        "Median (fastest) in milliseconds. Written by `gpu/gpu_tables.py` from JSON files beside it; `gpu.md`"
     ]
     lines += ["says what they mean.", ""]
     if runs:

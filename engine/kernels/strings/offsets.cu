@@ -2,27 +2,16 @@
 //
 // Sums have 64 bits: the strings of few rows can be many bytes. They are made in three steps: tiles of 1,024
 // rows are added up, then what comes before each tile, then what comes before each row.
-#include "engine/kernels/scan_strings.hpp"
+#include "engine/kernels/scan_launch.hpp"
+#include "engine/kernels/scan_prefix.hpp"
+#include "engine/kernels/strings/scan_strings.hpp"
 
 namespace bamquery {
 
 namespace {
 
-constexpr uint32_t kThreads = 256;
-constexpr uint32_t kWarps = kThreads / 32;
 constexpr uint32_t kRounds = 4;
 constexpr uint32_t kTile = kThreads * kRounds;
-constexpr uint32_t kScanThreads = 1024;
-
-__device__ inline uint64_t warp_prefix(uint64_t value) {
-  const uint32_t lane = Lanes::lane();
-#pragma unroll
-  for (uint32_t distance = 1; distance < 32; distance *= 2) {
-    const uint64_t before = __shfl_up_sync(~0u, value, distance);
-    if (lane >= distance) value += before;
-  }
-  return value;  // this lane's included
-}
 
 // Writes what `count_of` gives for each row, and how much each tile has together. All threads call.
 template <typename Count>

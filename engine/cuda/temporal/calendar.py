@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bamquery.engine.cuda.integers import Integers
+from bamquery.engine.cuda.numeric.integers import Integers
 from bamquery.engine.formulas.calendar import Calendar
 
 _DAYS_OF_ERA: Final = 146_097

@@ -1,16 +1,10 @@
 // Payloads of packed vectors, which differ in size: where they go, what moves them, and their checksums.
+#include "engine/kernels/packed/scan_packed.hpp"
 #include "engine/kernels/scan_copy.hpp"
-#include "engine/kernels/scan_packed.hpp"
+#include "engine/kernels/scan_launch.hpp"
 #include "engine/kernels/scan_vector_crc.hpp"
 
 namespace bamquery {
-
-namespace {
-
-constexpr uint32_t kThreads = 256;
-constexpr uint32_t kWarps = kThreads / 32;
-
-}  // namespace
 
 /// sizes[v] = units of payload that are read of vector v: their prefix sums are the slots.
 extern "C" __global__ void __launch_bounds__(kThreads)

@@ -2,18 +2,13 @@
 //
 // Codes in use below the first escape order like their values. So each interval of a condition's keys is one
 // of codes, exactly, found by looking at values; escapes are compared once each.
-#include "engine/kernels/scan_packed.hpp"
-
-#if !defined(BAMQUERY_SCAN_TYPE)
-#define BAMQUERY_SCAN_TYPE double
-#endif
+#include "engine/kernels/packed/scan_packed.hpp"
+#include "engine/kernels/scan_launch.hpp"
 
 namespace bamquery {
 
 namespace {
 
-constexpr uint32_t kThreads = 256;
-constexpr uint32_t kWarps = kThreads / 32;
 constexpr uint32_t kBatch = 8;  // words that a lane has in flight: more would take registers
 
 /// What a predicate says of the codes of one vector.

@@ -1,12 +1,11 @@
 // Single values out of files in the page cache that this GPU sees: it loads them itself, a sector of 32 bytes
 // each, where a drive would have to be asked for a block.
+#include "engine/kernels/scan_launch.hpp"
 #include "engine/kernels/scan_layout.hpp"
 
 namespace bamquery {
 
 namespace {
-
-constexpr uint32_t kThreads = 256;
 
 /// One buffer of one column, of which a selection's rows are wanted.
 struct ScanMapped {

@@ -104,7 +104,7 @@ def load_packed_rows(
     clock = chunk.clock(chunk.state.stream)
     launcher = chunk.state.launcher
     launcher.start(
-        launcher.kernel("scan_packed_mapped", "scan_packed_mapped", value_define(kind)),
+        launcher.kernel("packed/mapped", "scan_packed_mapped", value_define(kind)),
         *(packed, data.ptr, None if valid is None else valid.ptr, tally.address),
         grid=launcher.grid(rows),
         stream=chunk.state.stream,

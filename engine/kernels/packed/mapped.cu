@@ -1,16 +1,11 @@
 // Rows of a packed column out of files in the page cache that this GPU sees: their codes, and what these ask
 // for, a sector of 32 bytes each.
-#include "engine/kernels/scan_packed.hpp"
-
-#if !defined(BAMQUERY_SCAN_TYPE)
-#define BAMQUERY_SCAN_TYPE double
-#endif
+#include "engine/kernels/packed/scan_packed.hpp"
+#include "engine/kernels/scan_launch.hpp"
 
 namespace bamquery {
 
 namespace {
-
-constexpr uint32_t kThreads = 256;
 
 using Value = BAMQUERY_SCAN_TYPE;
 

@@ -12,21 +12,6 @@ namespace {
 
 using Value = BAMQUERY_SCAN_TYPE;
 
-/// Rows of a selection, as a packed column has them.
-struct PackedRows {
-  ScanPacked packed;        ///< Without payloads.
-  const ScanPlace* places;  ///< By piece.
-  const uint32_t* positions;
-  uint32_t count;
-  uint32_t block_bytes;
-
-  __device__ uint64_t payload(uint32_t position) const {
-    const uint32_t vector = position / kVectorRows;
-    return places[packed.vectors[vector].piece].offset + packed.parameters[vector].payload_start();
-  }
-};
-static_assert(sizeof(PackedRows) == 72);
-
 // For each row i `mark(i)`, which says whether it is marked: bits of `mask`, and how many there are in
 // `counts` of each 1,024 rows. A warp takes these; all lanes call.
 template <typename Mark>

@@ -67,6 +67,21 @@ struct PackedFiles {
 };
 static_assert(sizeof(PackedFiles) == 48);
 
+/// Rows of a selection, as a packed column has them.
+struct PackedRows {
+  ScanPacked packed;        ///< Without payloads.
+  const ScanPlace* places;  ///< By piece.
+  const uint32_t* positions;
+  uint32_t count;
+  uint32_t block_bytes;
+
+  BAMQUERY_CORE uint64_t payload(uint32_t position) const {
+    const uint32_t vector = position / kVectorRows;
+    return places[packed.vectors[vector].piece].offset + packed.parameters[vector].payload_start();
+  }
+};
+static_assert(sizeof(PackedRows) == 72);
+
 /// What is packed of values of a type, and which forms that has.
 template <typename T>
 struct PackedTypeOf {
@@ -90,11 +105,15 @@ template <typename T>
 class PackedReader {
  public:
   BAMQUERY_CORE PackedReader(const ScanPacked& packed, uint32_t vector)
+      : PackedReader(packed, vector,
+                     packed.slots == nullptr
+                         ? nullptr
+                         : packed.payload + static_cast<uint64_t>(packed.slots[vector]) * kPackedUnit) {}
+  /// The same of a payload that is elsewhere.
+  BAMQUERY_CORE PackedReader(const ScanPacked& packed, uint32_t vector, const byte* payload)
       : parameters_(packed.parameters[vector]),
         scale_(packed.scales[packed.vectors[vector].piece]),
-        payload_(packed.slots == nullptr
-                     ? nullptr
-                     : packed.payload + static_cast<uint64_t>(packed.slots[vector]) * kPackedUnit),
+        payload_(payload),
         rows_(packed.rows[vector]) {
     const PackedFault fault = packed_fault(parameters_, Packed::kType, rows_, sizeof(T), ~uint64_t{0});
     if (fault != PackedFault::kNone) parameters_ = {0, 0, 0, 1u << 15, 0};  // all are null

@@ -23,6 +23,8 @@ _LARGE_COPY: Final = 256 << 10
 """The same of a GPU's copy engine, whose copies are each started by the host."""
 _PICK: Final = 6
 """Values of a packed vector that are decoded together while one by itself is: as in pick.cpp."""
+_SECTOR: Final = 32
+"""Bytes that a GPU loads at least."""
 _PAYLOAD_STEP: Final = 16
 """Bytes on a multiple of which packed vectors begin, whose widths differ."""
 
@@ -35,11 +37,13 @@ class ReaderShape:
         block_size: bytes.
         request_bytes: of the largest command; None: a run is a run, as in memory maps.
         verifies: what is read whole is compared with checksums.
+        sees_rows: single values are loaded without their blocks.
     """
 
     block_size: int
     request_bytes: int | None = None
     verifies: bool = True
+    sees_rows: bool = False
 
 
 def stored_demands(
@@ -117,8 +121,11 @@ def shape_demands(  # noqa: PLR0917 - one column of one chunk
         if strategy is Strategy.FETCH_VECTORS:
             commands = hits.vectors * sum(buffer.share for buffer in shape.buffers)
             return whole(hits.vectors, commands, Path.VECTORS)
+        if reader.sees_rows:
+            rows = sum(expected_blocks(buffer, hits, _SECTOR).blocks for buffer in shape.buffers)
+            return ReadDemand(Path.ROWS, rows * _SECTOR, rows)
         blocks = sum(expected_blocks(buffer, hits, reader.block_size).blocks for buffer in shape.buffers)
-        return ReadDemand(Path.BLOCKS, blocks * reader.block_size, blocks, shape.rounds)
+        return ReadDemand(Path.BLOCKS, blocks * reader.block_size, blocks, shape.block_rounds)
 
     return {strategy: demand(strategy) for strategy in strategies}
 
@@ -184,7 +191,7 @@ def _single(shape: ColumnShape, found: Footprint, rows: int, reader: ReaderShape
         Path.BLOCKS,
         size,
         _commands(found, size, reader),
-        shape.rounds,
+        shape.block_rounds,
         values=rows,
         form=SINGLE_ROWS.format(shape.form),
     )

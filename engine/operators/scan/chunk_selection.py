@@ -75,7 +75,7 @@ class ChunkSelection(Generic[Frame]):
         self._reads.count_chunk(self._pieces)
         waiting = self._plan.next_steps()
         while waiting and (self._alive or not self._filtered):
-            step = self._plan.order.next(waiting, self._cost)
+            step = self._plan.order.choose_next(waiting, self._cost)
             if self._compare_codes(step, self._wanted([s for s in waiting if s is not step])):
                 waiting.remove(step)
                 continue

@@ -66,7 +66,7 @@ class ColumnReads(Generic[Frame]):
         seconds = self._expected.get(key)
         if seconds is None:
             opened = self._readers.get(piece.fragment)
-            hits = HitPyramid.of_vectors(piece.vectors, count) if rows is None else HitPyramid.count(rows)
+            hits = HitPyramid.from_vectors(piece.vectors, count) if rows is None else HitPyramid.count(rows)
             strategies = (Strategy.STREAM,) if rows is None else self._strategies
             stored = piece.fragment.column(column)
             demands = expected_demands(stored, hits, piece.vectors, opened.shape, strategies)
@@ -107,7 +107,7 @@ class ColumnReads(Generic[Frame]):
         for column, choice, is_picked in zip(columns, choices, as_codes, strict=True):
             self._check()
             counters = ReadCounters()
-            with self._profile.clock.reading(), self._profile.columns[column].clock.reading():
+            with self._profile.clock.measure_read(), self._profile.columns[column].clock.measure_read():
                 start = time.perf_counter()
                 if is_picked:
                     packed = opened.columns.read_packed(column, piece.vectors, counters)

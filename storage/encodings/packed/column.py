@@ -60,7 +60,7 @@ class PackedColumn:
         place = self._place
         offsets, lengths = self._ranges(vectors)
         checksums = place.checksums.values[vectors] if verify else None
-        with place.naming("values", vectors):
+        with place.name_vector_in_errors("values", vectors):
             payload = reader.read_ranges(offsets, lengths, counters, checksums)
         return PackedVectors(place, self._encoding, vectors, payload, lengths, self._packing[vectors])
 

@@ -18,7 +18,16 @@ from bamquery.plan.expressions import (
     walk,
 )
 from bamquery.plan.nodes import Aggregate, Filter, Join, Plan, Project, Scan, Sort, Union, Window
-from bamquery.plan.rewriting import conjunction, conjuncts, renumber, substitute, transform_plan
+from bamquery.plan.rewriting import (
+    PlanRewriter,
+    children,
+    conjunction,
+    conjuncts,
+    is_too_large_to_copy,
+    nodes_of,
+    renumber,
+    substitute,
+)
 from bamquery.plan.rules.gather_conditions import gather_conditions
 from bamquery.plan.rules.merge_projects import merge_projections
 from bamquery.statement_context.cancellation import check_cancelled
@@ -36,15 +45,31 @@ def push_down_predicates(plan: Plan) -> Plan:
 
     So are the conditions of joins, where a side's rows that fail them have no partner and are not wanted.
     """
-    return transform_plan(gather_conditions(plan), _PredicatePushdown().push_all)
+    plan = gather_conditions(plan)
+    return _PredicatePushdown(plan)(plan)
 
 
-class _PredicatePushdown:
-    """What became of nodes with a condition: a node that several others read takes it once."""
+class _PredicatePushdown(PlanRewriter):
+    """What became of nodes with a condition: a node that several others read takes it once.
 
-    def __init__(self) -> None:
-        self._made: dict[tuple[int, Expression], tuple[Plan, Plan]] = {}
+    One that is too large to be copied takes none: in a chain of queries that each read the one before twice,
+    once with a condition, each would be copied as often as there are queries above it.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(self.push_all)
+        self._readers = Counter(id(child) for node in nodes_of(plan) for child in children(node))
+        self._closed: dict[int, Plan] = {}
+        """Rebuilt nodes that take no condition of one reader, by their numbers."""
+        self._pushed: dict[tuple[int, Expression], tuple[Plan, Plan]] = {}
         self._variants: Counter[int] = Counter()
+
+    def __call__(self, plan: Plan) -> Plan:
+        """Rebuilt bottom-up."""
+        found = super().__call__(plan)
+        if self._readers[id(plan)] > 1 and is_too_large_to_copy(found):
+            self._closed[id(found)] = found
+        return found
 
     def push_all(self, plan: Plan) -> Plan:
         """The node with every condition as far down as it goes, in the order they were written."""
@@ -65,6 +90,8 @@ class _PredicatePushdown:
 
     def _push(self, plan: Plan, predicate: Expression) -> Plan | None:
         """The plan with the predicate in it, or None where it has to stay above."""
+        if id(plan) in self._closed:
+            return None
         match plan:
             case Scan() if not referenced_columns(predicate):  # nothing that a scan could choose rows by
                 return None
@@ -115,13 +142,13 @@ class _PredicatePushdown:
                 return None
 
     def _push_below(self, child: Plan, predicate: Expression) -> Plan:
-        found = self._made.get((id(child), predicate))
+        found = self._pushed.get((id(child), predicate))
         if found is None:
             check_cancelled()
             self._variants[id(child)] += 1
             pushed = None if self._variants[id(child)] > _MOST_VARIANTS else self._push(child, predicate)
             made = Filter(child, predicate) if pushed is None else pushed
-            found = self._made[id(child), predicate] = (child, made)
+            found = self._pushed[id(child), predicate] = (child, made)
         return found[1]
 
     def _push_into_join(self, plan: Join, predicate: Expression) -> Plan | None:

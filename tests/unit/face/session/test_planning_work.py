@@ -84,6 +84,31 @@ _FAMILIES: dict[str, tuple[int, Callable[[int], str]]] = {
             + f" SELECT * FROM c{n - 1}"
         ),
     ),
+    "with joins and conditions": (
+        40,
+        lambda n: (
+            "WITH c0 AS (SELECT x AS a FROM t)"
+            + "".join(
+                f", c{i} AS (SELECT p.a FROM c{i - 1} p LEFT JOIN t ON x = a WHERE p.a <> {i})"
+                for i in range(1, n)
+            )
+            + f" SELECT * FROM c{n - 1}"
+        ),
+    ),
+    "outer joins and conditions": (
+        30,
+        lambda n: (
+            f"SELECT 1 FROM t {' '.join(f'LEFT JOIN t t{i} ON t{i}.x = t.x' for i in range(n))} "
+            f"WHERE {' AND '.join(f't.x <> {i}' for i in range(n))}"
+        ),
+    ),
+    "joins and conditions": (
+        20,
+        lambda n: (
+            f"SELECT count(*) FROM {', '.join(f't t{i}' for i in range(n))} "
+            f"WHERE {' AND '.join(f't{i}.x = t{i - 1}.y' for i in range(1, n))}"
+        ),
+    ),
     "joins": (
         20,
         lambda n: f"SELECT count(*) FROM {', '.join(f'(SELECT x + {i} FROM t) t{i}' for i in range(n))}",

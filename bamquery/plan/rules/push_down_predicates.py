@@ -92,12 +92,12 @@ class _PredicatePushdown(PlanRewriter):
                 going, kept = going.split(bool)  # without columns there is nothing to choose rows by
                 schema = plan.source.schema
 
-                def at_source(e: Expression) -> Expression:
+                def to_source_column(e: Expression) -> Expression:
                     if not isinstance(e, ColumnRef):
                         return e
                     return replace(e, index=columns[e.index], name=schema.field(columns[e.index]).name)
 
-                there = (transform(part, at_source) for part in going.parts)
+                there = (transform(part, to_source_column) for part in going.parts)
                 return (replace(plan, predicates=(*predicates, *there)) if going.parts else plan), kept
             case Filter(child=child):
                 below, kept = self._push(child, going)

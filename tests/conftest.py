@@ -1,6 +1,9 @@
 """Fixtures that every ring of tests shares."""
 
+import gc
+import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -23,9 +26,37 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 def pytest_configure() -> None:
-    """Ctrl-C means something where tests run, and in the processes they start: background jobs ignore it."""
+    """What processes inherit where tests run, for these and for those that they start.
+
+    Ctrl-C means something, which background jobs ignore; and modules are compiled once, which containers
+    turn off: a command that is started then takes twice as long.
+    """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Keep modules and tests away from the collector of garbage: they live as long as the process does.
+
+    It would walk hundreds of thousands of objects while tests are collected, and whenever one of them asks
+    for it.
+    """
+    gc.disable()
+    try:
+        result = yield
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
+    return result
+
+
+def pytest_unconfigure() -> None:
+    """Let the process end as others do: libraries say what they find alive then."""
+    gc.unfreeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -309,7 +309,7 @@ def _complain(error: BamQueryError | str) -> None:
         shown = escape_lines(error)
     else:
         width = terminal_width(sys.stderr, DEFAULT_WIDTH)
-        shown = error.shown(width, colour=has_colour(None, terminal=sys.stderr.isatty()))
+        shown = error.render(width, colour=has_colour(None, terminal=sys.stderr.isatty()))
     print(f"bamquery: {shown}", file=sys.stderr)  # noqa: T201
 
 

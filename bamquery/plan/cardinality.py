@@ -260,12 +260,12 @@ def _estimate_scan(plan: Scan) -> float:
     source = plan.source
     counted = _source_rows(source)
     rows = UNKNOWN_ROWS if counted is None else float(counted)
-    for predicate in _with_ranges(plan.predicates):
+    for predicate in _merge_bounds(plan.predicates):
         rows *= _selectivity(predicate, source)
     return max(rows, 1.0)
 
 
-def _with_ranges(predicates: Sequence[Expression]) -> list[Expression]:
+def _merge_bounds(predicates: Sequence[Expression]) -> list[Expression]:
     """A conjunction's parts; bounds of one column as one part, since they are not independent."""
     parts = [part for predicate in predicates for part in conjuncts(predicate)]
     found: list[Expression] = []

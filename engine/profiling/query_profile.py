@@ -82,7 +82,7 @@ class ReadClock:
             self._seconds += seconds
 
     @contextmanager
-    def reading(self) -> Iterator[None]:
+    def measure_read(self) -> Iterator[None]:
         """Around one read."""
         with self._lock:
             if self._active == 0:

@@ -64,8 +64,7 @@ def _ignoring_nulls(partitions: Partitions[V], known: Mask[V], away: V) -> tuple
 
 
 def _percent_rank(p: Partitions[V]) -> V:
-    others = p.end - p.start - 1
-    return (others > 0).choose((p.peer_start - p.start).ratio(others.maximum(1)), 0.0)
+    return (p.peer_start - p.start).ratio((p.end - p.start - 1).maximum(1))
 
 
 RANKINGS: Final[Mapping[str, Callable[[Partitions[Any]], Any]]] = MappingProxyType(

@@ -122,7 +122,7 @@ class Fragment:
         if stored is None:
             place = self._place(column)
             if place.layout.encoding is not None:
-                stored = PackedColumn(place, self._statistics.packing(self._positions[column]))
+                stored = PackedColumn(place, self._statistics.packing_parameters(self._positions[column]))
             else:
                 stored = PlainStrings(place) if is_string_like(place.type) else PlainColumn(place)
             self._columns[column] = stored

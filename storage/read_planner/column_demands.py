@@ -21,6 +21,8 @@ _LARGE_RUN: Final = 64 << 10
 """Bytes of runs, on average, that read as fast as a stream."""
 _LARGE_COPY: Final = 256 << 10
 """The same of a GPU's copy engine, whose copies are each started by the host."""
+_SECTOR: Final = 32
+"""Bytes that a GPU loads at least."""
 _PAYLOAD_STEP: Final = 16
 """Bytes on a multiple of which packed vectors begin, whose widths differ."""
 
@@ -33,11 +35,13 @@ class ReaderShape:
         block_size: bytes.
         request_bytes: of the largest command; None: a run is a run, as in memory maps.
         verifies: what is read whole is compared with checksums.
+        sees_rows: single values are loaded without their blocks.
     """
 
     block_size: int
     request_bytes: int | None = None
     verifies: bool = True
+    sees_rows: bool = False
 
 
 def stored_demands(
@@ -108,8 +112,11 @@ def shape_demands(  # noqa: PLR0917 - one column of one chunk
         if strategy is Strategy.FETCH_VECTORS:
             commands = hits.vectors * sum(buffer.share for buffer in shape.buffers)
             return whole(hits.vectors, commands, Path.VECTORS)
+        if reader.sees_rows:
+            rows = sum(expected_blocks(buffer, hits, _SECTOR).blocks for buffer in shape.buffers)
+            return ReadDemand(Path.ROWS, rows * _SECTOR, rows)
         blocks = sum(expected_blocks(buffer, hits, reader.block_size).blocks for buffer in shape.buffers)
-        return ReadDemand(Path.BLOCKS, blocks * reader.block_size, blocks, shape.rounds)
+        return ReadDemand(Path.BLOCKS, blocks * reader.block_size, blocks, shape.block_rounds)
 
     return {strategy: demand(strategy) for strategy in strategies}
 
@@ -166,7 +173,7 @@ def _whole(shape: ColumnShape, found: Footprint, vectors: int, reader: ReaderSha
 
 def _single(shape: ColumnShape, found: Footprint, reader: ReaderShape) -> ReadDemand:
     size = found.blocks * reader.block_size
-    return ReadDemand(Path.BLOCKS, size, _commands(found, size, reader), shape.rounds)
+    return ReadDemand(Path.BLOCKS, size, _commands(found, size, reader), shape.block_rounds)
 
 
 def _commands(found: Footprint, size: int, reader: ReaderShape) -> int:

@@ -25,6 +25,8 @@ class Path(enum.Enum):
     """Whole vectors, here and there."""
     BLOCKS = "blocks"
     """Single blocks, here and there."""
+    ROWS = "rows"
+    """Single values, by whoever wants them: where a GPU sees a file's pages."""
 
 
 class Resource(enum.Enum):

@@ -107,7 +107,7 @@ class VectorStatistics:
             self._ready.add(2 * position)
         return column
 
-    def packing(self, position: int) -> NDArray[np.uint8]:
+    def packing_parameters(self, position: int) -> NDArray[np.uint8]:
         """Decode parameters of a packed column's vectors, 16 bytes each. Raises as `column` does."""
         self.column(position)
         stored: Any = self._batch.column(position)

@@ -58,7 +58,7 @@ class Transaction:
         self._making = making
         self._token = secrets.randbits(TOKEN_BITS)
         self._files: list[Path] = []
-        self._fragments = 0
+        self._fragments: list[str] = []
         self.base.lock.wait_shared(WRITERS + self._token, "announce a writer")
 
     def write(self, schema: pa.Schema, source: RowSource, cancelled: Callable[[], bool]) -> FragmentEntry:
@@ -67,8 +67,8 @@ class Transaction:
         Raises:
             StorageError: as `write_fragment`.
         """
-        name = fragment_id(self._token, self._fragments)
-        self._fragments += 1
+        name = fragment_id(self._token, len(self._fragments))
+        self._fragments.append(name)
         folder = self.folder.fragments
         files = [folder / f"{name}.arrow", folder / f"{name}.vectors.arrow"]
         self._files += files
@@ -96,7 +96,7 @@ class Transaction:
                 if not target.exists():  # otherwise it is an older version's, and not ours to remove
                     self._files.append(target)
                 self._filesystem.link(folder.fragments / name, target)
-                self._fragments += 1
+            self._fragments.append(entry.id)
 
     def publish(
         self,
@@ -122,8 +122,8 @@ class Transaction:
         version = self.base.version + 1
         if evolution is None:
             base = self.base.manifest
-            follows = operation in ("append", "optimize") and base is not None
-            evolution = base.evolution if follows and base is not None else NO_EVOLUTION
+            follows = operation in ("append", "optimize")
+            evolution = base.evolution if base is not None and follows else NO_EVOLUTION
         evolution, entries = evolution.drop_unused_versions(fragments)
         now = datetime.now(UTC)
         encoding = DEFAULT_ENCODING if schema is None else self.encoding

@@ -24,10 +24,10 @@ def imply_conditions(plan: Plan) -> Plan:
 
     Only above inner joins, whose condition the OR becomes later: so nothing is implied twice.
     """
-    return transform_plan(plan, _with_implied)
+    return transform_plan(plan, _add_implied)
 
 
-def _with_implied(plan: Plan) -> Plan:
+def _add_implied(plan: Plan) -> Plan:
     match plan:
         case Filter(child=Join(kind="inner") as join, predicate=predicate):
             parts = conjuncts(predicate)

@@ -71,12 +71,12 @@ class _PredicatePushdown:
             case Scan(columns=columns, predicates=predicates):
                 schema = plan.source.schema
 
-                def at_source(e: Expression) -> Expression:
+                def to_source_column(e: Expression) -> Expression:
                     if not isinstance(e, ColumnRef):
                         return e
                     return replace(e, index=columns[e.index], name=schema.field(columns[e.index]).name)
 
-                return replace(plan, predicates=(*predicates, transform(predicate, at_source)))
+                return replace(plan, predicates=(*predicates, transform(predicate, to_source_column)))
             case Filter(child=child):
                 below = self._push(child, predicate)
                 if below is not None:

@@ -102,7 +102,7 @@ def common_type(expressions: Sequence[Expression], *, compared: bool = False) ->
 
     Values are met one by one, as in DuckDB: a literal takes the type of what it meets first, and two of them,
     or one and NULL, are INTEGER (or what holds them), or VARCHAR, for whatever comes later. Where they are
-    `compared`, texts wait for any type, and values may be equal that do not mix.
+    `compared`, strings wait for any type, and values may be equal that do not mix.
     """
     pair = _compared_type if compared else combined_type
     kind: pa.DataType | None = None

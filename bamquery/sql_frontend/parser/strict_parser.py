@@ -267,7 +267,7 @@ class StrictParser(ForeignSyntaxParser):
     def _parse_interval(
         self, require_interval: bool = True, parse_function_unit: bool = True
     ) -> exp.Interval | None:
-        # sqlglot makes texts of numbers, and sums of intervals that stand side by side.
+        # sqlglot makes strings of numbers, and sums of intervals that stand side by side.
         token, following = self._curr, self._next
         if token.token_type != TokenType.INTERVAL or following is None:
             return None

@@ -69,7 +69,7 @@ class ChunkSelection(Generic[Frame]):
         self._reads.count_chunk(self._pieces)
         waiting = self._plan.next_steps()
         while waiting and (self._alive or not self._filtered):
-            step = self._plan.order.next(waiting, self._cost)
+            step = self._plan.order.choose_next(waiting, self._cost)
             self._load_columns(step.columns)
             # What the step's columns allow besides comes at no further cost.
             for ready in [s for s in waiting if s is step or (not s.can_fail and self._covers(s))]:

@@ -66,7 +66,7 @@ class ColumnReads(Generic[Frame]):
         seconds = self._expected.get(key)
         if seconds is None:
             opened = self._readers.get(piece.fragment)
-            hits = HitPyramid.of_vectors(piece.vectors, count) if rows is None else HitPyramid.count(rows)
+            hits = HitPyramid.from_vectors(piece.vectors, count) if rows is None else HitPyramid.count(rows)
             strategies = (Strategy.STREAM,) if rows is None else self._strategies
             stored = piece.fragment.column(column)
             demands = expected_demands(stored, hits, piece.vectors, opened.shape, strategies)
@@ -101,7 +101,7 @@ class ColumnReads(Generic[Frame]):
         for column, choice in zip(columns, choices, strict=True):
             self._check()
             counters = ReadCounters()
-            with self._profile.clock.reading(), self._profile.columns[column].clock.reading():
+            with self._profile.clock.measure_read(), self._profile.columns[column].clock.measure_read():
                 start = time.perf_counter()
                 if rows is None or choice.strategy is Strategy.STREAM:
                     frame = opened.columns.stream([column], piece.vectors, counters)

@@ -90,7 +90,7 @@ class AdaptiveFilterOrder:
             self._rows_in[step.number] += rows_in
             self._rows_out[step.number] += rows_out
 
-    def next(self, waiting: Sequence[FilterStep], cost: Callable[[FilterStep], float]) -> FilterStep:
+    def choose_next(self, waiting: Sequence[FilterStep], cost: Callable[[FilterStep], float]) -> FilterStep:
         """The step among one or more that removes rows at the least cost.
 
         Cost over the share of rows removed: in that order a sequence of independent conditions costs least

@@ -80,7 +80,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         column = column_under_casts(value)
         if column is None or self._is_number(column):
             return False
-        taken = ScanDynamicFilter(dynamic_filter, self._over_source(value), self._schema)
+        taken = ScanDynamicFilter(dynamic_filter, self._renumber_for_source(value), self._schema)
         self._dynamic_filters.append(taken)
         self._show_dynamic_filters()
         return True
@@ -120,7 +120,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
                     taken.text for taken in self._dynamic_filters
                 ]
 
-    def _over_source(self, value: Expression) -> Expression:
+    def _renumber_for_source(self, value: Expression) -> Expression:
         """An expression over the columns given out, over those of the source."""
         fields = self._schema
         columns = [ColumnRef(i, fields.field(i).name, fields.field(i).type) for i in self._outputs]

@@ -55,7 +55,7 @@ class PackedColumn:
         place = self._place
         offsets, lengths = self._ranges(vectors)
         checksums = place.checksums.values[vectors] if verify else None
-        with place.naming("values", vectors):
+        with place.name_vector_in_errors("values", vectors):
             payload = reader.read_ranges(offsets, lengths, counters, checksums)
         rows = place.vector_rows(vectors)
         total = int(rows.sum())

@@ -139,7 +139,7 @@ def _check_order(order: Sequence[SortKey], arguments: Sequence[Expression]) -> N
     names = [str(i) for i in range(len(arguments))]
     for key in order:
         try:
-            over_outputs(key.expression, arguments, names)
+            rewrite_over_outputs(key.expression, arguments, names)
         except ValueError:
             raise ValueError("with DISTINCT, ORDER BY within a call needs one of its arguments") from None
 
@@ -148,7 +148,7 @@ class AggregateCollector:
     """Gathers a query's aggregate calls while its expressions are bound.
 
     Within those expressions the call number `k` stands as column `width + k`, where `width` is the number
-    of the scope's columns; `over_groups` puts them over the keys and calls of the `Aggregate` node.
+    of the scope's columns; `rewrite_over_groups` puts them over the keys and calls of the `Aggregate` node.
     """
 
     def __init__(self, sql: str, scope: Scope) -> None:
@@ -204,7 +204,7 @@ class AggregateCollector:
         all_names = (*names, *self._names, *(["grouping set"] if sets else []))
         return Aggregate(child, tuple(keys), tuple(self._calls), all_names, tuple(map(tuple, sets)))
 
-    def over_groups(
+    def rewrite_over_groups(
         self,
         expression: Expression,
         keys: Sequence[Expression],
@@ -262,7 +262,9 @@ class AggregateCollector:
         return step(expression, among_columns=literals)
 
 
-def over_outputs(expression: Expression, outputs: Sequence[Expression], names: Sequence[str]) -> Expression:
+def rewrite_over_outputs(
+    expression: Expression, outputs: Sequence[Expression], names: Sequence[str]
+) -> Expression:
     """The expression over columns that hold `outputs`; ValueError where it needs something else."""
 
     def step(node: Expression) -> Expression:

@@ -61,7 +61,7 @@ def bind_set_operation(node: exp.SetOperation, sql: str, bind: BindQuery) -> Row
             for part in parts
             for branch in part.rows.branches
         ]
-        whole, place = _Ranked(Rows(plan, branches, _in_turn(parts), combined=True), (0,)), end
+        whole, place = _Ranked(Rows(plan, branches, _sort_scopes(parts), combined=True), (0,)), end
     return whole.rows
 
 
@@ -85,7 +85,7 @@ class _Ranked:
     rank: tuple[int, ...]
 
 
-def _in_turn(parts: Sequence[_Ranked]) -> list[Scope]:
+def _sort_scopes(parts: Sequence[_Ranked]) -> list[Scope]:
     """The scopes of all: the operands that are a SELECT, then those of set operations among them in turn."""
     ranked = [
         (_levels((*part.rank, number) if part.rows.combined else part.rank), scope)
@@ -139,7 +139,7 @@ def _flatten_operands(node: exp.SetOperation) -> list[_Operand]:
     found: list[_Operand] = []
     for link, operand in [(None, chain[0].this), *((link, link.expression) for link in chain)]:
         place = found[-1].rank[0] + 1 if found else 0
-        within = _within_parentheses(operand)
+        within = _parenthesised_operation(operand)
         inner = [] if within is None else _flatten_operands(within)
         if not inner or (link is not None and not all(_is_alike(other.link, link) for other in inner[1:])):
             found.append(_Operand(link, operand, (place,)))
@@ -149,7 +149,7 @@ def _flatten_operands(node: exp.SetOperation) -> list[_Operand]:
     return found
 
 
-def _within_parentheses(node: exp.Expr) -> exp.SetOperation | None:
+def _parenthesised_operation(node: exp.Expr) -> exp.SetOperation | None:
     """The set operation in parentheses, where neither these nor it have clauses or a name; else None."""
     inner = node
     while isinstance(inner, exp.Subquery) and not any(

@@ -68,7 +68,7 @@ def bind_recursive(
                 f"both parts of a recursive query need as many columns: there are {len(first.fields)} "
                 f"and {len(step.fields)}"
             )
-        step = _of_types(step, [field.type for field in first.fields], first)
+        step = _cast_columns(step, [field.type for field in first.fields], first)
     return Recursion(first, step, table, bool(union.args.get("distinct")))
 
 
@@ -86,10 +86,10 @@ def _scans(plan: Plan, table: WorkingTable) -> bool:
 def _settle_types(plan: Plan) -> Plan:
     """The first part, by which the types of all rows go: without dictionaries, NULL alone an INTEGER."""
     kinds = [types.value_type(field.type) for field in plan.fields]
-    return _of_types(plan, [pa.int32() if pa.types.is_null(kind) else kind for kind in kinds], plan)
+    return _cast_columns(plan, [pa.int32() if pa.types.is_null(kind) else kind for kind in kinds], plan)
 
 
-def _of_types(plan: Plan, kinds: Sequence[pa.DataType], names: Plan) -> Plan:
+def _cast_columns(plan: Plan, kinds: Sequence[pa.DataType], names: Plan) -> Plan:
     columns = tuple(
         column if column.type == kind else explicit_cast(decode(column), kind)
         for column, kind in zip(columns_of(plan), kinds, strict=True)

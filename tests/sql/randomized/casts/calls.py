@@ -373,16 +373,25 @@ def _is_plain(answer: pa.Table) -> bool:
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_large_string(kind)
 
 
-def run(calls: int, seed: int, device: str = "cpu", names: Collection[str] = ()) -> Tally:
-    """So many calls, a table for each `PER_TABLE`."""
+def run(calls: int, seed: int, names: Collection[str] = (), *, until_failure: bool = False) -> Tally:
+    """So many calls, a table for each `PER_TABLE`; none behind the first that fails, if they say so."""
     tally = Tally()
     for first in range(0, calls, PER_TABLE):
-        tally.include(ask_table(first, seed, min(PER_TABLE, calls - first), device, names))
+        asked = min(PER_TABLE, calls - first)
+        tally.include(ask_table(first, seed, asked, names=names, until_failure=until_failure))
+        if until_failure and tally.failures:
+            break
     return tally
 
 
 def ask_table(
-    first: int, seed: int, calls: int = PER_TABLE, device: str = "cpu", names: Collection[str] = ()
+    first: int,
+    seed: int,
+    calls: int = PER_TABLE,
+    device: str = "cpu",
+    names: Collection[str] = (),
+    *,
+    until_failure: bool = False,
 ) -> Tally:
     """The calls of a seed from the `first` one on, over one table's rows."""
     tally = Tally()
@@ -395,6 +404,8 @@ def ask_table(
             check()
             ask(pair, drawn.call(), tally)
             tally.add("calls")
+            if until_failure and tally.failures:
+                break
     tally.places = dict.fromkeys((statement for statement, _ in tally.failures), first)
     return tally
 

@@ -13,6 +13,9 @@ from bamquery.storage.files.regular_file import read_small_file
 from bamquery.storage.format.fragment_entry import FragmentEntry
 from bamquery.storage.tables.known_manifests import read_manifest
 from bamquery.storage.tables.manifest import (
+    FORMAT_VERSION,
+    KNOWN_VERSIONS,
+    MAX_FRAGMENT_ROWS,
     Manifest,
     file_name,
     fragment_id,
@@ -82,6 +85,22 @@ def test_every_flipped_bit_is_noticed(path):
             assert caught.value.path == path
 
 
+def test_damage_says_what_can_be_done(path):
+    folder = path.parents[1]
+    with pytest.raises(CorruptionError) as caught:
+        Manifest.from_bytes(b"", path)
+    assert str(caught.value).endswith(
+        f"put a copy of it back; or go back to the version before it, if {path.parent} has one, by removing "
+        f"this file and 00000003.committed beside it; or give the table up: remove the folder {folder} and "
+        f"the file {folder.parent.parent / 'committed' / folder.name}"
+    )
+
+
+def test_a_fragment_of_the_most_rows(path):
+    entries = [{**ENTRY, "rows": MAX_FRAGMENT_ROWS}]
+    assert Manifest.from_bytes(sealed(members(fragments=entries, rows=MAX_FRAGMENT_ROWS)), path).rows
+
+
 def test_every_truncation_is_noticed(path):
     data = MANIFEST.to_bytes()
     for size in range(len(data)):
@@ -114,6 +133,11 @@ ENTRY = members()["fragments"][0]
         {"operation": "explode"},
         {"operation": ["append"]},
         {"operation": "drop"},
+        {"operation": "drop", "fragments": [], "rows": 0},
+        {"operation": "drop", "schema": None},
+        {"operation": "drop", "schema": None, "fragments": [], "rows": 0, "columns": []},
+        {"encoding": "gzip"},
+        {"encoding": ["plain"]},
         {"created_at": "yesterday"},
         {"created_at": 0},
         {"schema": None},
@@ -137,6 +161,7 @@ ENTRY = members()["fragments"][0]
         {"fragments": [{**ENTRY, "id": ENTRY["id"] + "\n"}], "rows": 1024},
         {"fragments": [{**ENTRY, "rows": 0}], "rows": 0},
         {"fragments": [{**ENTRY, "rows": 1 << 40}], "rows": 1 << 40},
+        {"fragments": [{**ENTRY, "rows": MAX_FRAGMENT_ROWS + 1}], "rows": MAX_FRAGMENT_ROWS + 1},
         {"fragments": [{**ENTRY, "data_bytes": -1}], "rows": 1024},
         {"fragments": [{**ENTRY, "vectors_crc": 1 << 32}], "rows": 1024},
         {"fragments": [{**ENTRY, "more": 1}], "rows": 1024},
@@ -144,6 +169,7 @@ ENTRY = members()["fragments"][0]
         {"operation": "rename", "origin": {"folder": "../other", "version": 1}},
         {"operation": "rename", "origin": {"folder": 5, "version": 1}},
         {"operation": "rename", "origin": {"folder": "other"}},
+        {"operation": "rename", "origin": {"folder": "other", "version": 0}},
     ],
     ids=str,
 )
@@ -183,7 +209,10 @@ def test_a_member_twice_is_not_a_matter_of_taste(path):
         Manifest.from_bytes(covered + b',\n "crc32c": "%08x"\n}\n' % crc32c(covered), path)
 
 
-@pytest.mark.parametrize(("version", "remedy"), [(1, "load it anew"), (99, "upgrade")])
+@pytest.mark.parametrize(
+    ("version", "remedy"),
+    [(1, "load it anew"), (KNOWN_VERSIONS[0] - 1, "load it anew"), (FORMAT_VERSION + 1, "upgrade")],
+)
 def test_another_format_is_no_damage(path, version, remedy):
     with pytest.raises(StorageError, match=remedy) as caught:
         Manifest.from_bytes(sealed(members(format_version=version, novelty=1)), path)

@@ -9,6 +9,7 @@ from bamquery.errors import CatalogError, ConflictError, StorageError
 from bamquery.storage.database.database import Database
 from bamquery.storage.files.filesystem import PosixFileSystem
 from bamquery.storage.files.locks import LockFile
+from bamquery.storage.fragments.schema_evolution import ColumnRule
 from bamquery.storage.tables import renaming
 from bamquery.storage.tables.known_manifests import read_manifest
 from bamquery.storage.tables.manifest import Place
@@ -118,6 +119,29 @@ def test_nobody_makes_a_table_meanwhile(database, monkeypatch):
     database.rename("old", "new")
 
 
+def test_vacuum_meanwhile_leaves_the_links(database, monkeypatch):
+    adopt = renaming.Transaction.adopt
+
+    def vacuumed(self, *arguments):
+        adopt(self, *arguments)
+        assert database.vacuum().in_use == ["new"]
+
+    monkeypatch.setattr(renaming.Transaction, "adopt", vacuumed)
+    database.rename("old", "new")
+    assert values_of(database, "new") == [1, 2]
+    assert database.check().clean
+
+
+def test_rules_of_columns_move_too(database):
+    create(database, "t", [1], rules=[ColumnRule(default="5")])
+    database.rename("t", "u")
+    with database.hold("u") as snapshot:
+        assert snapshot.evolution.rules == (ColumnRule(default="5"),)
+    assert latest(database, "t").dropped
+    create(database, "t", [2])
+    assert values_of(database, "t") == [2]
+
+
 def test_a_crash_before_the_last_step_changes_nothing_for_readers(database, monkeypatch):
     def killed(filesystem, folder):
         raise StorageError("killed")
@@ -163,6 +187,26 @@ def test_a_file_system_without_links(tmp_path):
         assert database.table_names() == ["old"]
         database.vacuum()
         assert database.check().litter == []
+
+
+def test_links_made_before_a_failure_are_removed(tmp_path):
+    class Full(PosixFileSystem):
+        def link(self, source, target):
+            if target.name.endswith(".vectors.arrow"):
+                raise StorageError(os.strerror(errno.ENOSPC), target)
+            super().link(source, target)
+
+    with Database.open(tmp_path / "db", Full()) as database:
+        create(database, "old", [1, 2])
+        create(database, "new", [3])
+        with database.table("new").snapshot() as read:  # so its folder stays
+            database.drop_table("new")
+            before = sorted(database.path.rglob("*.arrow"))
+            with pytest.raises(StorageError, match="No space"):
+                database.rename("old", "new")
+            assert sorted(database.path.rglob("*.arrow")) == before
+            assert read.fragments[0].rows == 1
+        assert values_of(database, "old") == [1, 2]
 
 
 def test_links(tmp_path):

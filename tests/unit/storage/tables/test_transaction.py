@@ -124,3 +124,24 @@ def test_what_follows_on_a_version_keeps_the_rules_of_its_columns(tmp_path):
         assert rules() == (ColumnRule(default="5"),)
         create(database, "t", [3], or_replace=True)
         assert rules() == ()
+
+
+def test_the_rules_of_its_columns_end_with_a_table(tmp_path):
+    with Database.open(tmp_path / "db") as database:
+        create(database, "t", [1], rules=[ColumnRule(default="5")])
+        database.drop_table("t")
+        assert database.table_names() == []
+        create(database, "t", [2])
+        with database.hold("t") as snapshot:
+            assert snapshot.evolution.rules == ()
+
+
+def test_a_change_without_rows_leaves_the_fragments_alone(tmp_path):
+    filesystem = RecordingFileSystem()
+    with Database.open(tmp_path / "db", filesystem) as database:
+        create(database, "t", [1])
+        start = len(filesystem.operations)
+        database.drop_table("t")
+    touched = {operation.path.name for operation in filesystem.operations[start:]}
+    assert "manifests" in touched
+    assert "fragments" not in touched

@@ -1,11 +1,13 @@
 import gc
 import os
+import re
 import resource
 import signal
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +42,7 @@ def test_rows_are_cut_into_fragments_of_whole_vectors(database, monkeypatch):
     assert values_of(database, "t") == list(range(23_000))
 
 
-@pytest.mark.parametrize("step", [1, 7, 1023, 1024, 1025, 4999, 5000, 5001])
+@pytest.mark.parametrize("step", [1, 7, 999, 1000, 1023, 1024, 1025, 4999, 5000, 5001])
 def test_batches_of_any_size_make_the_same_rows(database, monkeypatch, step):
     monkeypatch.setattr(table_writer, "FRAGMENT_BYTES", 8 * 5000)
     with database.create_table("t", SCHEMA) as writer:
@@ -49,18 +51,21 @@ def test_batches_of_any_size_make_the_same_rows(database, monkeypatch, step):
         assert writer.rows == 12_000
         writer.commit()
     assert values_of(database, "t") == list(range(12_000))
-    rows = fragment_rows(database)
-    assert all(count <= 5000 + 1024 for count in rows)
-    assert len(rows) <= 4
+    *full, last = fragment_rows(database)
+    assert len(full) < 3
+    assert all(4096 <= count <= 5120 for count in full), "5000, or where the vector ends"
+    assert 5000 % step or set(full) == {5000}, "no batch is cut that fits"
+    assert 0 < last <= 5120
 
 
 def test_a_fragment_has_at_most_so_many_rows(database, monkeypatch):
     monkeypatch.setattr(table_writer, "MAX_FRAGMENT_ROWS", 2048)
     schema = pa.schema([("b", pa.bool_())])
     with database.create_table("t", schema) as writer:
-        writer.write(pa.record_batch([pa.array([True] * 5000)], schema=schema))
+        for count in (5000, 1000, 1000):
+            writer.write(pa.record_batch([pa.array([True] * count)], schema=schema))
         writer.commit()
-    assert fragment_rows(database) == [2048, 2048, 904]
+    assert fragment_rows(database) == [2048, 2048, 2048, 856]
     assert MAX_FRAGMENT_ROWS == 64 << 20
 
 
@@ -99,7 +104,9 @@ def test_other_columns_are_refused(database):
             pa.record_batch([pa.array([1])], names=["b"]),
             pa.record_batch([pa.array([1]), pa.array([1])], names=["a", "b"]),
         ):
-            with pytest.raises(StorageError, match='rows for table "t" have columns'):
+            columns = ", ".join(f"{field.name} {field.type}" for field in wrong.schema)
+            message = f'rows for table "t" have columns ({columns}), not (a int64)'
+            with pytest.raises(StorageError, match=re.escape(message)):
                 writer.write(wrong)
         writer.write(batch([1]))
         writer.commit()
@@ -127,6 +134,20 @@ def test_after_an_abort_nothing_is_left(database, monkeypatch):
     assert sorted(database.path.rglob("*")) == before
     with pytest.raises(StorageError, match="closed"):
         writer.commit()
+
+
+@pytest.mark.parametrize("end", ["commit", "abort"])
+def test_a_writer_that_is_done_keeps_no_rows(database, end):
+    create(database, "t", [1])
+    values = np.arange(1000)
+    held = weakref.ref(values)
+    writer = database.table("t").append()
+    writer.write(pa.record_batch([pa.array(values)], schema=SCHEMA))
+    del values
+    assert held() is not None
+    getattr(writer, end)()
+    gc.collect()
+    assert held() is None
 
 
 def test_leaving_without_commit_is_an_abort(database):
@@ -224,6 +245,22 @@ def test_large_fragments_are_not_merged_by_appends(database, monkeypatch):
     assert fragment_rows(database) == [10, 1, 1, 10, 1, 1, 1]
     append(database, "t", [1])
     assert fragment_rows(database) == [10, 1, 1, 10, 4]
+
+
+def test_appends_of_many_bytes_merge_nothing(database, monkeypatch):
+    monkeypatch.setattr(table_writer, "MERGED_APPENDS", 3)
+    monkeypatch.setattr(table_writer, "SMALL_BYTES", 8 << 13)
+    create(database, "t", [1])
+    for _ in range(2):
+        append(database, "t", [1])
+    append(database, "t", range(1 << 13))
+    assert fragment_rows(database) == [1, 1, 1, 1 << 13]
+    database.drop_table("t")
+    create(database, "t", [1])
+    for _ in range(2):
+        append(database, "t", [1])
+    append(database, "t", range((1 << 13) - 1))
+    assert fragment_rows(database) == [(1 << 13) + 2]
 
 
 def test_rows_can_be_added_beside_damaged_ones(database, monkeypatch):

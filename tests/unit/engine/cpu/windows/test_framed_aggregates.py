@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,16 @@ import pytest
 
 from bamquery.engine.cpu.aggregates.accumulator import Accumulator
 from bamquery.engine.cpu.aggregates.registry import accumulator_of
+from bamquery.engine.cpu.aggregates.string_agg import StringAgg
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.cpu.keys.grouping import group_rows
 from bamquery.engine.cpu.vectors import Vector
+from bamquery.engine.cpu.windows import framed_aggregates
 from bamquery.engine.cpu.windows.framed_aggregates import state_tree
 from bamquery.engine.cpu.windows.rows import CpuWindowRows
 from bamquery.engine.cpu.windows.running import can_accumulate, difference_states, running_states
+from bamquery.engine.cpu.windows.string_sizes import FrameStringSizes
+from bamquery.engine.execution.string_limits import StringLimits, use_string_limits
 from bamquery.engine.windows.calls import find_partitions
 from bamquery.engine.windows.partitions import Partitions
 from bamquery.engine.windows.ranges import Ranges
@@ -119,6 +124,18 @@ def test_shrinking_ranges_cannot_run() -> None:
     zeros = np.zeros(600, np.int64)
     assert not can_accumulate(accumulator, [_ranges(zeros, np.arange(600)[::-1])])
     assert not can_accumulate(accumulator, [_ranges(np.arange(600), np.full(600, 600))])
+
+
+def test_strings_of_frames_are_copied_within_a_piece() -> None:
+    column = pa.array([letter * 10 for letter in "abcdefghij"], pa.large_string())
+    frames = [_ranges(np.maximum(np.arange(10) - 1, 0), np.arange(10) + 1)]
+    accumulator = StringAgg(pa.scalar("-", column.type))
+    with use_string_limits(StringLimits(piece=70)):
+        sizes = FrameStringSizes.from_rows(column)
+        portions = list(framed_aggregates._aggregate_by_rows(accumulator, column, frames, 0, sizes))
+    assert [len(portion) for portion in portions] == [4, 3, 3]  # of 70 bytes, then 60
+    found = pa.concat_arrays(portions).to_pylist()
+    assert found == ["a" * 10, *(one * 10 + "-" + two * 10 for one, two in pairwise("abcdefghij"))]
 
 
 def test_partitions_and_peers() -> None:

@@ -214,7 +214,7 @@ def test_parts_in_files(con: Connection) -> None:
     few, all_, shown = _both(con, sql)
     result = con.sql(sql)
     result.to_arrow()
-    assert any(operator.details.get("parts") for operator in result.profile.root.walk())
+    assert any(operator.details.get("partitions") for operator in result.profile.root.walk())
     con.sql("RESET memory_limit")
     assert few < all_
     assert "ordered IN (2,000 values)" in shown[0]

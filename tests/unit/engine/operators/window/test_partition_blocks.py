@@ -77,6 +77,20 @@ def test_without_an_order_all_rows_are_peers() -> None:
     ]
 
 
+def test_a_block_is_enough_by_the_bytes_held() -> None:
+    asked = []
+
+    def is_enough(rows: int, size: int) -> bool:
+        asked.append((rows, size))
+        return size >= 40
+
+    cutter = BlockCutter(CpuDevice(), [KEY], is_enough, is_enough)
+    found = list(cutter.blocks(_frames([0, 0, 1, 1, 2, 2, 3, 3], [2, 2, 1, 3])))
+    assert [one.rows for one in found] == [4, 4]
+    # The third frame's row begins a group, which stays for the fourth.
+    assert asked == [(2, 16), (4, 32), (5, 40), (4, 32)]
+
+
 def test_where_peers_do_not_matter() -> None:
     found = _blocks([1, 1, 1, 1, 1], [2, 2, 1], 2, 2, None)
     assert [(one.rows, one.continues, one.piece) for one in found] == [

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bamquery import _native
 from bamquery.storage.encodings.packed.parameters import PACKED_VECTOR, WIDTHS, find_fault
 from bamquery.storage.format.layout import VECTOR_ROWS
-from docs.packed_decoder import decode_vector
+from docs.tools.packed_decoder import decode_vector
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float32", "float64")

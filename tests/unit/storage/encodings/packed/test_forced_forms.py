@@ -67,6 +67,7 @@ def test_forms_are_taken(form: str, expected: dict[str, str]) -> None:
 
 
 def test_sql_makes_such_tables_within_and_no_longer_without() -> None:
+    before = Settings().default_encoding
     with forced_form("raw"):
         assert Settings().default_encoding == "auto"
         with bamquery.connect() as con:
@@ -74,4 +75,4 @@ def test_sql_makes_such_tables_within_and_no_longer_without() -> None:
             assert con.sql("SELECT count(*), sum(i) FROM t WHERE i > 3").fetchall() == [(1284, 6420)]
             with con._session.database.table("t").snapshot() as snapshot:
                 assert vector_forms(snapshot.fragments[0], "i") == {"raw": 3}
-    assert Settings().default_encoding == "plain"
+    assert Settings().default_encoding == before

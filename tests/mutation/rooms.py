@@ -49,6 +49,7 @@ ROOMS = {
             "tests/conformance/test_join.py",
             "tests/conformance/test_join_blocks.py",
             "tests/conformance/test_asof_join.py",
+            "tests/unit/engine/operators/recursion/test_recursion.py",
             f"{_SLT}[joins/joins]",
             f"{_SLT}[joins/asof_joins]",
             "tests/sql/randomized/test_joins.py::test_answers",

@@ -305,6 +305,16 @@ def test_not_first_where_more_than_keys_counts(con: Connection, sql: str) -> Non
     assert shown == []
 
 
+@pytest.mark.parametrize("kind", ["ASOF", "ASOF LEFT"])
+def test_an_asof_join_passes_on_what_is_of_its_left_side(con: Connection, kind: str) -> None:
+    joined = f"(SELECT f.*, e.small AS before FROM facts f {kind} JOIN few e ON f.ordered >= e.small)"
+    few, all_, shown = _both(con, f"SELECT payload FROM {joined} a JOIN few d ON a.ordered = d.small")
+    assert few < all_ / 3
+    assert len(shown) == 1
+    _, _, shown = _both(con, f"SELECT payload FROM {joined} a JOIN few d ON a.before = d.small")
+    assert shown == []
+
+
 def test_nothing_probed_first(con: Connection) -> None:
     result = con.sql("SELECT small FROM none WHERE EXISTS (FROM facts f WHERE f.ordered = small)")
     assert result.to_arrow().num_rows == 0

@@ -61,6 +61,7 @@ ROOMS = {
             "tests/unit/engine/cpu/aggregates",
             "tests/unit/engine/operators/aggregate",
             "tests/conformance/test_aggregate.py",
+            "tests/conformance/test_first_rows.py",
             "tests/conformance/test_grouping_sets.py",
             "tests/conformance/test_holistic.py",
             f"{_SLT}[aggregates/aggregates]",

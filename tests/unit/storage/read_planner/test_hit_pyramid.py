@@ -88,6 +88,15 @@ def test_whole_vectors() -> None:
     assert everything.runs_of(4096) == 1
 
 
+@pytest.mark.parametrize("rows", [1.5, 3, 700, 50_000, 200_000])
+def test_between_the_sizes_that_were_counted(rows: float) -> None:
+    everything = HitPyramid.count(np.arange(1 << 20))
+    assert everything.groups_of(rows) == pytest.approx((1 << 20) / rows)
+    apart = HitPyramid.count(np.arange(0, 1 << 40, 1 << 32))
+    assert apart.groups_of(rows) == pytest.approx(256)
+    assert apart.runs_of(rows) == pytest.approx(256)
+
+
 def test_edges() -> None:
     one = HitPyramid.count(np.array([7], np.int64))
     assert [one.groups_of(rows) for rows in (0.1, 1, 300, 1e9)] == [1, 1, 1, 1]

@@ -182,6 +182,7 @@ def _column_table(scan: ScanProfile) -> list[str]:
     more = ("amplification", "commands", "blocks", "IOPS", "speed", "planned", "took")
     with_paths = any(column.paths for column in columns)
     in_parts = any(column.parts_pruned for column in columns)
+    on_codes = any(column.vectors_compared for column in columns)
     rows = []
     for column in columns:
         ratio = column.amplification
@@ -208,10 +209,12 @@ def _column_table(scan: ScanProfile) -> list[str]:
                 human_seconds(column.planned.expected) if column.planned.taken else _UNKNOWN,
                 human_seconds(column.planned.taken) if column.planned.taken else _UNKNOWN,
                 *([human_count(column.parts_pruned)] * in_parts),
+                *([human_count(column.vectors_compared)] * on_codes),
                 *([", ".join(name for name, _ in column.paths.most_common()) or _UNKNOWN] * with_paths),
             )
         )
-    titles = (*header, *read, *more, *(["parts pruned"] * in_parts), *(["path"] * with_paths))
+    extra = (["parts pruned"] * in_parts, ["compared as codes"] * on_codes, ["path"] * with_paths)
+    titles = (*header, *read, *more, *(title for titles in extra for title in titles))
     return align_columns(titles, rows, left=4)
 
 

@@ -116,6 +116,8 @@ class ColumnProfile:
     """Of those, vectors that zone maps ruled out."""
     vectors_read: int = 0
     """Of those, vectors of which something was read."""
+    vectors_compared: int = 0
+    """Of the vectors read, those whose rows a CPU compared as codes, without decoding them."""
     parts_pruned: int = 0
     """Parts (of 128 rows) of these that zone maps ruled out, so that they were not read."""
     rows_needed: int = 0
@@ -153,6 +155,7 @@ class ColumnProfile:
             "vectors_total": self.vectors_total,
             "vectors_pruned": self.vectors_pruned,
             "vectors_read": self.vectors_read,
+            "vectors_compared": self.vectors_compared,
             "parts_pruned": self.parts_pruned,
             "rows_needed": self.rows_needed,
             "bytes_needed": self.bytes_needed,

@@ -15,6 +15,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+SINGLE_ROWS: Final = "rows of {}"
+"""The form of values that are read and decoded one by one, out of the blocks that hold them."""
+
 
 class Path(enum.Enum):
     """How bytes travel, which decides what they cost."""

@@ -68,11 +68,11 @@ def conditions(draw: st.DrawFn, table: pa.Table) -> Expression:
     return Call(draw(st.sampled_from(OPERATORS)), (column, literal()), pa.bool_())
 
 
-@pytest.mark.parametrize("form", ["plain", *FORMS])
+@pytest.mark.parametrize("form", ["plain", "auto", *FORMS])
 @settings(max_examples=20, deadline=None)
 @given(st.data())
 def test_against_a_filter_in_memory(form: str, data: st.DataObject) -> None:
-    """Over plain tables, and over packed ones in vectors of each form."""
+    """Over plain tables, and over packed ones as they choose and in vectors of each form."""
     rows = data.draw(st.sampled_from([1, 1023, 1025, 7000]), label="rows")
     table = make(
         rows, data.draw(st.integers(0, 2**32), label="seed"), data.draw(st.booleans(), label="ordered")
@@ -92,7 +92,7 @@ def test_against_a_filter_in_memory(form: str, data: st.DataObject) -> None:
     encoding: Encoding = "plain" if form == "plain" else "auto"
     with (
         tempfile.TemporaryDirectory() as folder,
-        nullcontext() if form == "plain" else forced_form(form),
+        forced_form(form) if form in FORMS else nullcontext(),
         stored(Path(folder) / "db", table, cuts, encoding=encoding) as snapshot,
     ):
         found, profile = run_scan(snapshot, (*outputs, "i"), predicates, **options)

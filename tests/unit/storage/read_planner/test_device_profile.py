@@ -92,6 +92,20 @@ def test_reads_of_several_sizes_tell_commands_from_bytes() -> None:
     assert scattered == pytest.approx(4e9)
 
 
+def test_of_noisy_reads_the_nearest_line_is_taken() -> None:
+    sizes, seconds = [512, 4096, 65536], [4.88e-7, 3.23e-6, 6.6e-5]
+
+    def error(command: float, bandwidth: float) -> float:
+        return sum(
+            (1 - (command + size / bandwidth) / t) ** 2 for size, t in zip(sizes, seconds, strict=True)
+        )
+
+    command, scattered = fit_reads(sizes, seconds, 1e12)
+    for factor in (0.999, 1.001):
+        assert error(command * factor, scattered) > error(command, scattered)
+        assert error(command, scattered * factor) > error(command, scattered)
+
+
 @pytest.mark.parametrize("kind", ["mapped", "direct"])
 def test_a_volume_is_measured_once(file: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     first = DeviceProfile.measure(file, kind)

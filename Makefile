@@ -12,7 +12,7 @@ STUBS := pylibcudf-cu13==26.10.2 rmm-cu13==26.10.0
 NATIVE := pyproject.toml CMakeLists.txt $(shell find bamquery driver storage -name '*.cpp' -o -name '*.hpp')
 FORMATTED := $(filter %.cpp %.hpp,$(NATIVE)) $(wildcard driver/kernels/*.cu engine/kernels/*.cu engine/kernels/*/*.cu)
 
-.PHONY: demo test test-fast test-slow test-torch random-queries random-casts random-calls random-files fuzz mutation lint format docs build check-tools clean
+.PHONY: demo test test-fast test-slow test-forms test-torch random-queries random-casts random-calls random-files fuzz mutation lint format docs build check-tools clean
 
 demo: $(VENV)/.installed-demo ## load real and generated trips, answer Q1-Q5, check them, draw
 	$(BIN)/bamquery taxi demo demo
@@ -33,6 +33,11 @@ test-fast: $(VENV)/.installed-test ## for the inner loop: what finds most mistak
 
 test-slow: $(VENV)/.installed-test ## the long proofs
 	$(BIN)/python -m pytest -m slow --timeout 3600
+
+FORMS := packed integer unscaled decimal float32 escapes raw
+test-forms: $(VENV)/.installed-test ## operators and SQL over packed tables, all vectors in one form, then in the next
+	set -e; for form in $(FORMS); do echo "form $$form"; \
+	  $(BIN)/python -m pytest -q -m "not slow" -n auto tests/conformance tests/sql/test_slt.py --form $$form; done
 
 TORCH ?= torch==2.13.0
 test-torch: $(VENV)/.installed-test ## tensors; torch is large, so it is no part of `make test`

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from bamquery.storage.read_planner import processor_profile
 from bamquery.storage.read_planner.corrections import Corrections
 from bamquery.storage.read_planner.device_profile import ASSUMED, DeviceProfile
+from tests.forced_forms import FORMS, forced_form
 
 # No test asserts on a clock, and every run draws the same examples.
 settings.register_profile(
@@ -61,6 +63,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--device", default="cpu", help="where what is tested on every device runs: cpu (the default), cuda:0"
     )
+    parser.addoption(
+        "--form", choices=FORMS, help="tables are packed, all vectors in this form where it can hold them"
+    )
     parser.addoption("--site", help="the folder of the built site, for tests that look at its pages")
     parser.addoption(
         "--pictures", help="a folder for the pictures that docs show, made by tests that look at them"
@@ -74,6 +79,14 @@ def assumed_volumes() -> Iterator[None]:
         patch.setattr(DeviceProfile, "measure", classmethod(lambda cls, path, kind: ASSUMED[kind]))
         patch.setattr(processor_profile, "_known", [processor_profile.ASSUMED_PROCESSOR])
         patch.setattr(Corrections, "learn", lambda *_: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def form_of_vectors(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The form that `--form` asks for."""
+    form = request.config.getoption("--form")
+    with nullcontext() if form is None else forced_form(form):
         yield
 
 

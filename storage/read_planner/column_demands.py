@@ -158,7 +158,7 @@ def expected_blocks(buffer: BufferShape, hits: HitPyramid, block_size: int) -> F
     blocks = hits.groups_of(rows)
     beyond = max(buffer.width - 1, 0) / block_size
     if beyond:
-        dense = min(blocks * rows / max(hits.vectors * VECTOR_ROWS, 1), 1.0) if rows < VECTOR_ROWS else 0.0
+        dense = min(blocks * rows / (hits.vectors * VECTOR_ROWS), 1.0) if rows < VECTOR_ROWS else 0.0
         blocks += hits.rows * beyond * (1 - dense)
     return _footprint(min(hits.runs_of(rows), blocks), blocks, buffer.share)
 

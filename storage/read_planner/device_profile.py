@@ -109,7 +109,7 @@ ASSUMED: Final = {
 
 
 def measure_reader(reader: BlockReader, size: int, clock: Clock) -> DeviceProfile:
-    """Measure with a reader of a file of `size` bytes; nothing is cached.
+    """Measure with a reader of a file of `size` bytes, `_PIECE_BYTES` at least; nothing is cached.
 
     For mapped files it is memory that is measured, since what the page cache has to fetch first is read once
     before.
@@ -131,7 +131,7 @@ def measure_reader(reader: BlockReader, size: int, clock: Clock) -> DeviceProfil
         return _PIECE_BYTES
 
     def scatter(bytes_: int) -> Callable[[int], int]:
-        places = max(size // bytes_, 1)
+        places = size // bytes_
         batch = max(min(_BATCH, _BATCH_BYTES // bytes_), 1)
 
         def read(_: int) -> int:
@@ -145,7 +145,7 @@ def measure_reader(reader: BlockReader, size: int, clock: Clock) -> DeviceProfil
         return read
 
     def read_block(_: int) -> int:
-        rows = generator.integers(0, max(size // reader.block_size, 1), 1)
+        rows = generator.integers(0, size // reader.block_size, 1)
         reader.gather(0, reader.block_size, 8, rows, counters)
         return 1
 

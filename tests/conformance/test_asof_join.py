@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -18,6 +19,7 @@ from bamquery.errors import MemoryLimitError
 from bamquery.plan.expressions import ColumnRef, Expression
 from bamquery.plan.nodes import Field
 from tests.conformance.harness import Forever, Rows, random_column, run
+from tests.conformance.spilling import run_spilling
 from tests.oracle import ask
 from tests.values import plain
 
@@ -70,6 +72,21 @@ def test_nearest_rows(
         on.append(f"l.t {SIGNS[function]} r.t")
         expected = ask(oracle, f"SELECT * FROM l {word} r ON {' AND '.join(on)}", l=left, r=right)
         assert _rows(run(_join(left, right, keys, function, keeps), device)) == _rows(expected)
+
+
+@pytest.mark.parametrize(("function", "keeps"), list(product(SIGNS, [False, True])))
+def test_nearest_rows_by_files(
+    oracle: duckdb.DuckDBPyConnection, device: Device[Any], tmp_path: Path, function: str, keeps: bool
+) -> None:
+    left, right = _table(300, 1), _table(280, 7)
+    word = "ASOF LEFT JOIN" if keeps else "ASOF JOIN"
+    on = f"l.k IS NOT DISTINCT FROM r.k AND l.g = r.g AND l.t {SIGNS[function]} r.t"
+    sql = f"SELECT * FROM l {word} r ON {on}"
+    join = _join(left, right, {"k": True, "g": False}, function, keeps)
+    on_cpu = device.task_size == 1  # on a GPU frames weigh more
+    found = run_spilling(join, device, tmp_path, "40 kB" if on_cpu else "1 MB")
+    assert _rows(found) == _rows(ask(oracle, sql, l=left, r=right))
+    assert join.profile.details.get("spilled") or not on_cpu
 
 
 def test_without_keys(device: Device[Any]) -> None:

@@ -12,6 +12,7 @@ import pytest
 from bamquery.engine.device import Device
 from bamquery.engine.lowering import lower
 from bamquery.engine.operators.aggregate.distinct_on import DistinctOnPrefilter
+from bamquery.engine.operators.base import frame_sizing as framing
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.sort.sort import Sort
 from bamquery.engine.settings import Settings
@@ -94,6 +95,19 @@ def test_where_most_rows_are_first_ones_all_are_left(device: Device[Any]) -> Non
         device,
     )
     assert_same(left, table)
+
+
+@pytest.mark.parametrize(("chunks", "expected"), [([2], 1), ([1, 2], 2), ([1, 4], 2), ([2, 3], 2)])
+def test_a_row_alone_says_nothing_of_other_chunks(
+    device: Device[Any], monkeypatch: pytest.MonkeyPatch, chunks: list[int], expected: int
+) -> None:
+    monkeypatch.setattr(framing, "GATHERED_ROWS", 1 / device.task_size)  # nothing is joined
+    rows = sum(chunks)
+    table = pa.table({"g": pa.array([4] * rows), "n": pa.array(range(rows))})
+    order = [SortKey(reference(table, "n"))]
+    left = run(DistinctOnPrefilter(Rows(table, chunks), [reference(table, "g")], order), device, threads=1)
+    assert left.num_rows == expected
+    assert left.column("n")[0].as_py() == 0
 
 
 def _operators(operator: Operator[Any]) -> list[str]:

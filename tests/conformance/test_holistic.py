@@ -70,6 +70,8 @@ QUERIES = {
         quantile_disc(x, 0), quantile_disc(x, -0.35), quantile_disc(x, 0.35::DOUBLE), quantile(x, 0.999)
         FROM t WHERE NOT isnan(x)""",
     "quantiles with NaN": "SELECT quantile_disc(x, 0.95), quantile_disc(x, -0.01), mode(x) FROM t",
+    "distances from a middle that is cut off": """SELECT mad(row),
+        mad((CASE row % 4 WHEN 0 THEN 0 WHEN 1 THEN 4 WHEN 2 THEN 5 ELSE 20 END)::DECIMAL(30, 0)) FROM t""",
     "distances": "SELECT mad(f), mad(i), mad(x) FROM t WHERE x > -9999 AND NOT isinf(x)",
     "frequencies": "SELECT mode(wide), mode(s), mode(x), entropy(wide), entropy(s), entropy(x) FROM t",
     "frequencies in an order": """SELECT mode(wide ORDER BY x DESC NULLS FIRST, row),
@@ -158,6 +160,7 @@ def _check(connection: Connection, oracle: duckdb.DuckDBPyConnection, sql: str, 
 QUICK = (
     "the median of all rows",
     "distances",
+    "distances from a middle that is cut off",
     "frequencies",
     "groups of mixed sizes",
     "filters",

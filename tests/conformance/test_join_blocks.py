@@ -12,9 +12,10 @@ import pytest
 from bamquery.engine.device import Device
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.base import frame_sizing as framing
+from bamquery.engine.operators.join import block_nested_loop
 from bamquery.engine.operators.join import pairs as join_pairs
 from bamquery.engine.operators.join.join import Join
-from bamquery.engine.operators.join.pairs import JoinCondition
+from bamquery.engine.operators.join.pairs import JoinCondition, JoinPairFinder
 from bamquery.engine.settings import Settings
 from bamquery.errors import CancelledError, ExecutionError
 from bamquery.plan.expressions import Call, ColumnRef, Expression
@@ -114,6 +115,45 @@ def test_kinds(
         ours = run_spilling(operator, device, tmp_path, LIMIT)
         assert _rows(ours) == _rows(ask(oracle, _sql(kind, *on), l=one, r=other))
         assert operator.profile.details.get("blocks", 0) > 1 or other is NONE
+
+
+@pytest.mark.parametrize("limit", ["10 MB", LIMIT])
+def test_another_run_gives_the_same(device: Device[Any], tmp_path: Path, limit: str) -> None:
+    """Build rows are kept for it where they fit; where they do not, they are read again."""
+    operator = _join(LEFT, RIGHT, "full", CONDITIONS["TRUE", "l.n = r.n"])
+    operator.keep_build()
+    settings = Settings().with_values({"threads": 2, "memory_limit": limit})
+    with ExecutionContext(device, settings, spill_folder=tmp_path) as context:
+        context.memory.announce(operator.all_reservations(), 2)
+        first, second = (
+            sorted(str(row) for frame in operator.frames(context) for row in _values(device, frame))
+            for _ in range(2)
+        )
+        assert (context.memory.used > 0) == (limit != LIMIT)
+        operator.let_go()
+        assert context.memory.used == 0
+    assert first == second
+    assert len(first) > len(RIGHT)
+
+
+def _values(device: Device[Any], frame: Any) -> list[dict[str, Any]]:
+    fields = [Field(f"c{i}", field.type) for i, field in enumerate((*FIELDS, *FIELDS))]
+    return device.to_arrow(frame, fields).to_pylist()
+
+
+def test_notes_and_blocks_are_counted_while_pairs_are_made(
+    device: Device[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = []
+
+    def find_pairs(context: ExecutionContext[Any], table: Any, build: Any, *rest: Any, **options: Any) -> Any:
+        counted.append((context.memory.used, len(LEFT) + device.nbytes(build)))
+        return JoinPairFinder(context, table, build, *rest, **options)
+
+    monkeypatch.setattr(block_nested_loop, "JoinPairFinder", find_pairs)
+    run_spilling(_join(LEFT, RIGHT, "inner", CONDITIONS["TRUE", "l.n = r.n"]), device, tmp_path, LIMIT)
+    assert len(counted) > 1
+    assert all(used >= needed for used, needed in counted)
 
 
 def _numbers(values: list[int | None]) -> pa.Table:

@@ -37,7 +37,9 @@ _THIN_CHUNK_BYTES: Final = 512 << 20
 than what it costs the bus. Measured: 10.7 ms for Q1 where 256 MiB take 12.3."""
 _THIN_SHARE: Final = 8
 """Of such chunks the first one has so many times as many vectors."""
-_CHUNK_VECTORS: Final = 1 << 16
+_CHUNK_VECTORS: Final = 1 << 18
+"""At most. Packed columns of a few bits a row come to so many before they weigh anything, and a chunk costs
+the host some milliseconds, however little is in it."""
 _FIRST_VECTORS: Final = 1 << 12
 """Of the first chunk: enough to tell of selectivities, and to be on its way until the next one is planned."""
 _FIRST_ROWS: Final = 1 << 10

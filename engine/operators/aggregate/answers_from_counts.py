@@ -146,9 +146,9 @@ def _distance(value: ColumnRef, other: ColumnRef) -> Expression:
     kind = value.type
     if not isinstance(kind, pa.Decimal128Type):
         return Call("abs", (Call("subtract", (value, other), kind),), kind)
+    # By digits: arithmetic would round to those of the context, which are fewer.
     most, zero = (
-        Literal(pa.scalar(Decimal(number).scaleb(-kind.scale), kind))
-        for number in (10**kind.precision - 1, 0)
+        Literal(pa.scalar(Decimal((0, (digit,) * kind.precision, -kind.scale)), kind)) for digit in (9, 0)
     )
     high, low = (Call(name, (value, other), kind) for name in ("greatest", "least"))
     furthest = Call("add", (most, Call("least", (low, zero), kind)), kind)

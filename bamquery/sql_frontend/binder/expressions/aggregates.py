@@ -28,6 +28,7 @@ from bamquery.sql_frontend.functions.aggregate_arguments import percentile
 from bamquery.sql_frontend.functions.coercion import decode
 from bamquery.sql_frontend.spelling.expressions import spell
 from bamquery.sql_frontend.syntax.calls import function_of, is_windowed, read_call
+from bamquery.sql_frontend.syntax.walking import walk
 
 Sets = Sequence[tuple[int, ...]]
 """Grouping sets: positions of keys."""
@@ -67,7 +68,7 @@ def has_window(node: exp.Expr) -> bool:
 
 
 def _own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
-    return node.walk(prune=lambda below: isinstance(below, exp.Query))
+    return walk(node, prune=lambda below: isinstance(below, exp.Query))
 
 
 def bind_aggregate(node: exp.Expr, sql: str, bind: Callable[[exp.Expr], Expression]) -> AggregateCall:

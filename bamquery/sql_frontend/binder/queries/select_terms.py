@@ -10,6 +10,7 @@ from sqlglot import exp
 from bamquery.sql_frontend.binder.expressions.aggregates import has_aggregate, has_window
 from bamquery.sql_frontend.binder.scope import Scope, SelectAliases
 from bamquery.sql_frontend.parameters import mark
+from bamquery.sql_frontend.syntax.walking import walk
 
 Item = TypeVar("Item")
 
@@ -53,7 +54,7 @@ def check_aliases(node: exp.Expr, scope: Scope, aliases: SelectAliases) -> None:
         return
     plain = (
         part
-        for part in node.walk(prune=lambda below: isinstance(below, exp.Query))
+        for part in walk(node, prune=lambda below: isinstance(below, exp.Query))
         if isinstance(part, exp.Column) and not part.table and not isinstance(part.this, exp.Star)
     )
     for column in plain:

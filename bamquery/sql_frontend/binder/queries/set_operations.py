@@ -28,6 +28,7 @@ from bamquery.sql_frontend.fault_collection import apply_to_each, errors_at
 from bamquery.sql_frontend.functions.coercion import coerce, combined_type, decode
 from bamquery.sql_frontend.functions.operators import explicit_cast
 from bamquery.sql_frontend.sql_types import type_name
+from bamquery.statement_context.cancellation import check_cancelled
 from bamquery.text.identifiers import fold_case as fold_name
 
 BindQuery = Callable[[exp.Expr], Rows]
@@ -115,6 +116,7 @@ def _align_types(links: Sequence[exp.SetOperation], plans: Sequence[Plan], sql: 
         with errors_at(sql, links[0]):
             plans = _aligned_by_name(plans)
     for link, plan in zip(links, plans[1:], strict=True):
+        check_cancelled()
         with errors_at(sql, link):
             if len(plan.fields) != len(plans[0].fields):
                 raise ValueError(
@@ -123,6 +125,7 @@ def _align_types(links: Sequence[exp.SetOperation], plans: Sequence[Plan], sql: 
                 )
     kinds = [types.value_type(field.type) for field in plans[0].fields]
     for link, plan in zip(links, plans[1:], strict=True):
+        check_cancelled()
         with errors_at(sql, link):
             kinds = _common_types(kinds, plan, _names(plans[0]))
     return [_cast(plan, kinds, _names(plans[0])) for plan in plans]

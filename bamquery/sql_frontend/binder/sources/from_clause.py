@@ -175,12 +175,14 @@ def bind_values(
         SqlError: rows of different lengths, values that are not constant or do not convert.
     """
     for row in node.expressions:
+        check_cancelled()
         with errors_at(sql, row):
             if not isinstance(row, exp.Tuple):
                 raise ValueError("VALUES needs rows in parentheses")
     rows = [row.expressions for row in node.expressions]
     width = len(rows[0])
     for row, values in zip(node.expressions, rows, strict=True):
+        check_cancelled()
         with errors_at(sql, row):
             if len(values) != width:
                 raise ValueError(f"a row of {len(values)} values after rows of {width}")

@@ -16,6 +16,7 @@ from bamquery.sql_frontend.binder.environment import Environment, NamedQuery
 from bamquery.sql_frontend.fault_collection import errors_at
 from bamquery.sql_frontend.functions.coercion import decode
 from bamquery.sql_frontend.functions.operators import explicit_cast
+from bamquery.sql_frontend.syntax.walking import walk
 from bamquery.text.identifiers import fold_case
 
 BindQuery = Callable[[exp.Expr, Environment], Plan]
@@ -74,8 +75,10 @@ def bind_recursive(
 
 def _names(node: exp.Expr, name: str) -> bool:
     return any(
-        isinstance(table.this, exp.Identifier) and fold_case(table.name) == fold_case(name)
-        for table in node.find_all(exp.Table)
+        isinstance(table, exp.Table)
+        and isinstance(table.this, exp.Identifier)
+        and fold_case(table.name) == fold_case(name)
+        for table in walk(node)
     )
 
 

@@ -11,6 +11,7 @@ known to.
 from __future__ import annotations
 
 import argparse
+import copyreg
 import random
 import sys
 import time
@@ -278,6 +279,14 @@ class Calls:
 
 def _column(name: str) -> str:
     return "of_" + "".join(sign if sign.isalnum() else "_" for sign in name).lower().strip("_")
+
+
+def _interval(months: int, days: int, nanoseconds: int) -> pa.MonthDayNano:
+    return pa.MonthDayNano([months, days, nanoseconds])
+
+
+# Arrow's class says that it is a builtin: differences of intervals could not come out of their process.
+copyreg.pickle(pa.MonthDayNano, lambda value: (_interval, tuple(value)))
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,6 +45,8 @@ class Drive:
     def __init__(self, bandwidth: float, iops: float, latency: float, scattered: float) -> None:
         self.numbers = bandwidth, iops, latency, scattered
         self.now = 0.0
+        self.streamed: Counter[int] = Counter()
+        """How often a run that begins so was read."""
 
     def __call__(self) -> float:
         return self.now
@@ -51,6 +54,7 @@ class Drive:
     def read_ranges(self, offsets, lengths, counters, checksums=None):
         size, adjacent = int(lengths.sum()), (offsets[1:] == offsets[:-1] + lengths[:-1]).all()
         bandwidth, iops, _, scattered = self.numbers
+        self.streamed[int(offsets[0])] += bool(adjacent and len(offsets) > 1)
         self.now += size / bandwidth if adjacent else len(lengths) / iops + size / scattered
         return pa.py_buffer(bytes(size))
 
@@ -70,13 +74,36 @@ def test_measuring_finds_what_a_drive_can_do() -> None:
     assert drive.now < 1
 
 
+def test_what_is_streamed_is_not_what_was_streamed_just_before() -> None:
+    """Otherwise a processor's caches are measured in the place of memory."""
+    drive = Drive(bandwidth=3.5e9, iops=2e5, latency=8e-5, scattered=2.5e9)
+    measure_reader(drive, 1 << 30, drive)
+    often = [drive.streamed[start] for start in range(0, 64 << 20, 4 << 20)]
+    assert min(often) > 2
+    assert max(often) <= min(often) + 2
+
+
 def test_reads_of_several_sizes_tell_commands_from_bytes() -> None:
     sizes = [512, 4096, 65536]
     assert fit_reads(sizes, [1e-6 + size / 3e9 for size in sizes], 4e9) == pytest.approx((1e-6, 3e9))
     # No faster than streams, and never without a cost.
     command, scattered = fit_reads(sizes, [size / 5e9 for size in sizes], 4e9)
-    assert command > 0
+    assert command == pytest.approx(512 / 5e9 / 50)
     assert scattered == pytest.approx(4e9)
+
+
+def test_of_noisy_reads_the_nearest_line_is_taken() -> None:
+    sizes, seconds = [512, 4096, 65536], [4.88e-7, 3.23e-6, 6.6e-5]
+
+    def error(command: float, bandwidth: float) -> float:
+        return sum(
+            (1 - (command + size / bandwidth) / t) ** 2 for size, t in zip(sizes, seconds, strict=True)
+        )
+
+    command, scattered = fit_reads(sizes, seconds, 1e12)
+    for factor in (0.999, 1.001):
+        assert error(command * factor, scattered) > error(command, scattered)
+        assert error(command, scattered * factor) > error(command, scattered)
 
 
 @pytest.mark.parametrize("kind", ["mapped", "direct"])
@@ -134,6 +161,16 @@ def test_a_damaged_cache_only_costs_a_measurement(
     assert found.source == "measured"
     assert found.bandwidth > 1
     assert json.loads(cache_file().read_text())["profiles"]["KEY"]["bandwidth"] == found.bandwidth
+
+
+def test_the_largest_request_is_a_whole_number(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever wrote the cache: JSON has one kind of numbers."""
+    monkeypatch.setattr(device_profile, "_volume", lambda path, kind: "KEY")
+    cache_file().parent.mkdir(parents=True)
+    cache_file().write_bytes(cached(request_bytes=131072.0))
+    found = DeviceProfile.measure(file, "mapped")
+    assert found == DeviceProfile(1, 1, 1, 1, 131072, "measured")
+    assert type(found.request_bytes) is int
 
 
 def test_a_cache_that_cannot_be_written_is_fine(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,6 +88,28 @@ def test_whole_vectors() -> None:
     assert everything.runs_of(4096) == 1
 
 
+@pytest.mark.parametrize("rows", [0.5, 1, 1.5, 3, 700, 50_000, 200_000])
+def test_between_the_sizes_that_were_counted(rows: float) -> None:
+    everything = HitPyramid.count(np.arange(1 << 20))
+    assert everything.groups_of(rows) == pytest.approx((1 << 20) / max(rows, 1))
+    assert HitPyramid(everything.groups).runs_of(max(rows, 1)) == pytest.approx(1)
+    apart = HitPyramid.count(np.arange(0, 1 << 40, 1 << 32))
+    assert apart.groups_of(rows) == pytest.approx(256)
+    assert apart.runs_of(rows) == pytest.approx(256)
+
+
+def test_rows_that_reach_into_the_next_block() -> None:
+    """One that is as wide as half a block does so half of the time, unless that block is read anyway."""
+    apart = HitPyramid.count(np.arange(1000) * 8 * VECTOR_ROWS)
+    spread = 1000 * (1 - 64 / VECTOR_ROWS)  # the blocks of 64 rows that nobody else has read
+    assert expected_blocks(BufferShape(64, width=257), apart, 512).blocks == round(1000 + spread / 2)
+    assert expected_blocks(BufferShape(2, width=129), apart, 512).blocks == 1250
+    assert expected_blocks(BufferShape(64, width=1), apart, 512).blocks == 1000
+    assert expected_blocks(BufferShape(64, share=0.5, width=257), apart, 512).blocks == round(
+        500 + spread / 4
+    )
+
+
 def test_edges() -> None:
     one = HitPyramid.count(np.array([7], np.int64))
     assert [one.groups_of(rows) for rows in (0.1, 1, 300, 1e9)] == [1, 1, 1, 1]

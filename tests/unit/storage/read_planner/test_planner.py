@@ -1,16 +1,24 @@
 """The planner takes the cheapest way by the device's numbers, and counts what the readers then do."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bamquery.storage.encodings.encoding import BufferShape, ColumnShape
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.reader import FragmentReader
-from bamquery.storage.read_planner.column_demands import ReaderShape, expected_demands, stored_demands
-from bamquery.storage.read_planner.cost_model import ProcessorRates
+from bamquery.storage.read_planner.column_demands import (
+    ReaderShape,
+    expected_demands,
+    shape_demands,
+    stored_demands,
+)
+from bamquery.storage.read_planner.cost_model import CostModel, Path, ProcessorRates, ReadDemand, Resource
 from bamquery.storage.read_planner.device_profile import ASSUMED, DeviceProfile
 from bamquery.storage.read_planner.hit_pyramid import HitPyramid
 from bamquery.storage.read_planner.planner import Choice, Strategy, plan_reads
@@ -142,6 +150,49 @@ def test_in_a_page_cache_one_processor_does_one_after_the_other(fragment: Fragme
     stream = choose(fragment, "x", rows_at(10), everything(), memory, 512, "mapped", Strategy.STREAM)
     copied, checked = 8 * ROWS / memory.bandwidth, 8 * ROWS / ASSUMED_PROCESSOR.checksum
     assert stream.cost_seconds == pytest.approx(memory.latency + copied + checked + 1 / memory.iops)
+
+
+def test_reads_together_add_up_by_resource() -> None:
+    """The scarcest decides where they go on at the same time; rounds are shared where all begin at once."""
+    costs = [(1.0, 2.0, 4.0, 8.0, 16.0), (3.0, 32.0, 64.0, 128.0, 256.0)]
+    model = CostModel({}, NO_CHECKS)
+    assert model.seconds(costs) == 4 + 272
+    assert replace(model, together=True).seconds(costs) == 3 + 272
+    assert replace(model, overlaps=False).seconds(costs) == 4 + 34 + 68 + 136 + 272
+    for place, resource in list(enumerate(Resource))[1:]:
+        one = tuple(5.0 if number == place else 1.0 for number in range(5))
+        assert model.seconds([one, one]) == 12
+        assert model.scarcest(one) is resource
+    assert model.seconds([]) == 0
+
+
+@pytest.mark.parametrize("verifies", [True, False])
+def test_demands_of_a_gpu(verifies: bool) -> None:
+    """Each block is a command; a stream is a copy for each run, whole vectors are one each."""
+    hits = HitPyramid.count(np.arange(6) * 10 * VECTOR_ROWS)
+    shape = ColumnShape((BufferShape(64), BufferShape(16, share=0.5)), rounds=2, form="packed")
+    reader = ReaderShape(512, verifies=verifies)
+    size = VECTOR_ROWS * (8 + 1)
+
+    def demands(vectors: int, runs: int) -> dict[Strategy, ReadDemand]:
+        return shape_demands(shape, hits, vectors, runs, reader)
+
+    def whole(path: Path, vectors: int, commands: int) -> ReadDemand:
+        checked = vectors * size if verifies else 0
+        return ReadDemand(path, vectors * size, commands, 2, checked, vectors * VECTOR_ROWS, "packed")
+
+    assert demands(100, 3) == {
+        Strategy.STREAM: whole(Path.SEQUENTIAL, 100, 3),
+        Strategy.FETCH_VECTORS: whole(Path.VECTORS, 6, 9),
+        Strategy.FETCH_BLOCKS: ReadDemand(Path.BLOCKS, 9 * 512, 9, 2),
+    }
+    # Copies of less than 256 KiB are not worth being started by the host.
+    assert demands(100, 4)[Strategy.STREAM] == whole(Path.VECTORS, 100, 4)
+    wide = ColumnShape((BufferShape(64),))
+    for runs, path in ((1, Path.SEQUENTIAL), (2, Path.VECTORS)):
+        assert shape_demands(wide, hits, 32, runs, reader)[Strategy.STREAM].path is path
+    few = shape_demands(wide, hits.thinned(0.05), 100, 3, reader)
+    assert few[Strategy.FETCH_VECTORS].commands == 1, "less than one is expected"
 
 
 def test_checksums_are_part_of_the_cost(fragment: Fragment) -> None:

@@ -180,6 +180,21 @@ def test_rates_that_are_wrong_are_corrected(
             assert np.dot(took, sizes) <= 1.5 * best * sum(sizes), (share, name, bits)
 
 
+def test_what_took_no_time_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the clock is coarse."""
+    monkeypatch.setattr(Corrections, "learn", LEARN)
+    model = next(iter(DEVICES.values()))
+    demand = ReadDemand(Path.SEQUENTIAL, 1 << 28, 64)
+    choice = plan_reads([{Strategy.STREAM: demand}], model)[0]
+    key = Strategy.STREAM, model.scarcest(choice.predicted) if model.overlaps else None
+    corrections = Corrections(model)
+    for seconds_taken in (0.0, -1.0):
+        corrections.learn([choice], seconds_taken)
+        assert corrections.factor(*key) == 1.0
+    corrections.learn([choice], 2 * choice.cost_seconds)
+    assert corrections.factor(*key) > 1.5
+
+
 def times(demand: ReadDemand, factor: float) -> ReadDemand:
     """The same for so many times as many rows."""
     commands = max(round(demand.commands * factor), 1)

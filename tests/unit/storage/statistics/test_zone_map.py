@@ -109,6 +109,9 @@ def zone_map_of(array: pa.Array) -> ZoneMap:
         return fragment.zone_map
 
 
+TEN_VECTORS = zone_map_of(pa.array(np.arange(10 * VECTOR_ROWS)))
+
+
 def survivors(array: pa.Array, operator: Any, *operands: Any) -> list[int]:
     type_ = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
     scalars = tuple(pa.scalar(x, type_) for x in operands)
@@ -150,6 +153,15 @@ def test_predicates_are_a_conjunction() -> None:
     high = RangePredicate("c", "<", (pa.scalar(4000),))
     assert zone_map.surviving_vectors([low, high]).tolist() == [2, 3]
     assert zone_map.surviving_vectors([]).tolist() == list(range(10))
+
+
+@given(st.sets(st.integers(0, 9)), st.integers(-100, 10_300), st.integers(-100, 10_300))
+def test_some_vectors_are_pruned_as_all_are(among: set[int], low: int, high: int) -> None:
+    vectors = np.array(sorted(among), np.int64)
+    bounds = [RangePredicate("c", ">=", (pa.scalar(low),)), RangePredicate("c", "<", (pa.scalar(high),))]
+    for predicates in (bounds, bounds[:1], []):
+        expected = np.intersect1d(vectors, TEN_VECTORS.surviving_vectors(predicates))
+        assert TEN_VECTORS.surviving_of(vectors, predicates).tolist() == expected.tolist()
 
 
 def test_nan_is_the_greatest_number() -> None:

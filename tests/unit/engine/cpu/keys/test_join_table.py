@@ -56,6 +56,29 @@ def test_integers_at_the_ends_of_their_types() -> None:
         assert list(zip(positions.tolist(), found.tolist(), strict=True)) == [(0, 1), (1, 0), (3, 2)], kind
 
 
+def test_keys_of_one_hash_are_told_apart(monkeypatch) -> None:
+    def alike(columns: list[pa.Array], rows: int) -> np.ndarray:
+        return np.zeros(rows, np.uint64)
+
+    monkeypatch.setattr(join_table, "hash_rows", alike)
+    check_join_keys(CpuDevice(), (0, 1, 31))
+    values = [[1.5, None, 2.5, None], ["a", "b", None, None]]
+    keys = _batch(pa.array(values[0]), pa.array(values[1], pa.large_string()))
+    ((_, positions, found),) = CpuJoinTable(keys, [True, True]).matches(keys)
+    assert list(zip(positions.tolist(), found.tolist(), strict=True)) == [(i, i) for i in range(4)]
+
+
+def test_memory_of_tables() -> None:
+    rows = 1 << 10
+    numbers = np.arange(rows)
+    unique = CpuJoinTable(_batch(pa.array(numbers)), [False])
+    assert unique.nbytes <= 4 * (rows + 2), "a row for each number, and no lists"
+    repeated = CpuJoinTable(_batch(pa.array(numbers // 2)), [False])
+    assert 4 * rows < repeated.nbytes <= 4 * rows + 4 * (rows // 2 + 3), "lists, and where they begin"
+    hashed = CpuJoinTable(_batch(pa.array(numbers * 1.5)), [False])
+    assert hashed.nbytes <= 8 * rows + 4 * rows + 4 * (2 * rows + 2), "hashes, lists, two buckets a row"
+
+
 def test_slices() -> None:
     whole = pa.array(["a", "b", "c", None, "d"], pa.large_string())
     held, probe = _batch(whole.slice(1)), _batch(whole.slice(2, 3))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from decimal import Decimal
 from pathlib import Path
 
@@ -13,9 +14,11 @@ import pytest
 import bamquery
 from bamquery.connection.connection import Connection
 from bamquery.engine.operators.base.dynamic_filter import DynamicCondition, DynamicFilter
+from bamquery.engine.operators.join import probe_first
 from bamquery.engine.profiling.query_profile import ScanProfile
 from bamquery.plan.expressions import Cast, ColumnRef, Literal
 from bamquery.plan.format import format_expression
+from tests.forced_forms import forced_form
 
 ROWS = 60_000
 DAY = np.datetime64("2024-01-01")
@@ -55,9 +58,13 @@ def _few() -> pa.Table:
     )
 
 
-@pytest.fixture(scope="module")
-def con(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
-    with bamquery.connect(str(tmp_path_factory.mktemp("filters") / "t.bq"), device="cpu", threads=2) as made:
+@pytest.fixture(scope="module", params=["plain", "packed"])
+def con(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
+    path = tmp_path_factory.mktemp("filters") / "t.bq"
+    with (
+        forced_form("packed") if request.param == "packed" else nullcontext(),
+        bamquery.connect(str(path), device="cpu", threads=2) as made,
+    ):
         made.register("facts_", _facts())
         made.register("few_", _few())
         made.sql("CREATE TABLE facts AS SELECT * FROM facts_")
@@ -302,6 +309,35 @@ def test_a_small_side_is_probed_first(con: Connection, sql: str) -> None:
 )
 def test_not_first_where_more_than_keys_counts(con: Connection, sql: str) -> None:
     _, _, shown = _both(con, sql)
+    assert shown == []
+
+
+@pytest.mark.parametrize(("rows", "first"), [(10, True), (9, False)])
+def test_a_side_is_probed_first_that_has_half_the_rows(con: Connection, rows: int, first: bool) -> None:
+    con.sql(f"CREATE TABLE rows{rows} AS SELECT i + 4100 AS n FROM range({rows}) r(i)")
+    result = con.sql(f"SELECT small FROM few SEMI JOIN rows{rows} ON n = small")
+    assert sorted(result.fetchall()) == [(4100,), (4101,), (4105,)]
+    said = [part.details.get("reads_first") for part in result.profile.root.walk()]
+    assert ("left side" in said) == first
+
+
+@pytest.mark.parametrize(("most", "complete"), [(5, True), (4, False)])
+def test_more_rows_than_are_kept_say_nothing_of_the_build_side(
+    con: Connection, monkeypatch: pytest.MonkeyPatch, most: int, complete: bool
+) -> None:
+    monkeypatch.setattr(probe_first, "MOST_ROWS", most)
+    few, all_, _ = _both(con, "SELECT small FROM few SEMI JOIN facts ON ordered = small")
+    assert (few < all_ / 2) == complete
+    assert complete or few == all_
+
+
+@pytest.mark.parametrize("kind", ["ASOF", "ASOF LEFT"])
+def test_an_asof_join_passes_on_what_is_of_its_left_side(con: Connection, kind: str) -> None:
+    joined = f"(SELECT f.*, e.small AS before FROM facts f {kind} JOIN few e ON f.ordered >= e.small)"
+    few, all_, shown = _both(con, f"SELECT payload FROM {joined} a JOIN few d ON a.ordered = d.small")
+    assert few < all_ / 3
+    assert len(shown) == 1
+    _, _, shown = _both(con, f"SELECT payload FROM {joined} a JOIN few d ON a.before = d.small")
     assert shown == []
 
 

@@ -55,13 +55,27 @@ def test_keys(sql: str, keys: list[str], residual: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("row", "selected", "compared"),
+    [
+        ("3", "c_i64", ["3 = c_i64"]),
+        ("(vendor + 1, 3)", "c_i8, c_i64", ["(vendor + 1) = c_i8", "3 = c_i64"]),
+        ("(vendor, id)", "c_i8, 3::BIGINT", ["vendor = c_i8", "id = CAST(3 AS BIGINT)"]),
+    ],
+)
+def test_marks_compare_constants_too(row: str, selected: str, compared: list[str]) -> None:
+    condition = join_condition(_join(plan_of(f"SELECT {row} IN (SELECT {selected} FROM types) FROM trips")))
+    assert not condition.probe_keys
+    assert [f"{format_expression(a)} = {format_expression(b)}" for a, b in condition.compared] == compared
+
+
+@pytest.mark.parametrize(
     ("kind", "swapped"),
     [("inner", "inner"), ("left", "right"), ("right", "left"), ("full", "full"), ("semi", "semi")],
 )
 def test_the_smaller_side_is_held(kind: nodes.JoinKind, swapped: str) -> None:
     few = plan_of("VALUES (1, 2)")
     many = plan_of("VALUES (1, 2), (3, 4), (5, 6)")
-    for left, right, expected in ((many, few, kind), (few, many, swapped)):
+    for left, right, expected in ((many, few, kind), (few, many, swapped), (many, many, kind)):
         operator = lower(nodes.Join(left, right, kind), CpuDevice(), Settings())
         while operator.profile.name == "Project":
             (operator,) = operator.children

@@ -191,7 +191,7 @@ def test_demands_of_a_gpu(verifies: bool) -> None:
     wide = ColumnShape((BufferShape(64),))
     for runs, path in ((1, Path.SEQUENTIAL), (2, Path.VECTORS)):
         assert shape_demands(wide, hits, 32, runs, reader)[Strategy.STREAM].path is path
-    few = shape_demands(wide, hits.thinned(0.05), 100, 3, reader)
+    few = shape_demands(wide, hits.thin_out(0.05), 100, 3, reader)
     assert few[Strategy.FETCH_VECTORS].commands == 1, "less than one is expected"
 
 

@@ -44,7 +44,7 @@ def test_values_that_fit(name: str, value: object, expected: object) -> None:
         ("memory_limit", "2 elephants", "bytes"),
         ("memory_limit", 0, "more than 0"),
         ("memory_limit", -5, "more than 0"),
-        ("reader", "magic", "auto, mapped, direct"),
+        ("reader", "magic", "auto, mapped, queues, direct"),
         ("block_size", 1000, "power of two"),
         ("block_size", 256, "power of two"),
         ("zone_maps", "maybe", "true or false"),

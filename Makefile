@@ -10,26 +10,34 @@ BIN := $(VENV)/bin
 STUBS := pylibcudf-cu13==26.10.2 rmm-cu13==26.10.0
 # What the extension is made of; Python files are used in place (editable install).
 NATIVE := pyproject.toml CMakeLists.txt $(shell find bamquery driver storage -name '*.cpp' -o -name '*.hpp')
-FORMATTED := $(filter %.cpp %.hpp,$(NATIVE)) $(wildcard driver/kernels/*.cu engine/kernels/*.cu)
+FORMATTED := $(filter %.cpp %.hpp,$(NATIVE)) $(wildcard driver/kernels/*.cu engine/kernels/*.cu engine/kernels/*/*.cu)
 
-.PHONY: demo test test-fast test-slow test-torch random-queries random-casts random-calls random-files fuzz mutation lint format docs build check-tools clean
+.PHONY: demo test test-fast test-slow test-forms test-torch random-queries random-casts random-calls random-files fuzz mutation lint format docs build check-tools clean
 
 demo: $(VENV)/.installed-demo ## load real and generated trips, answer Q1-Q5, check them, draw
 	$(BIN)/bamquery taxi demo demo
 
 test: $(VENV)/.installed-test lint ## everything CI runs on every change
-	$(BIN)/python -m pytest -m "not slow" -n auto
+	$(BIN)/python -m pytest -m "not slow" -n auto --dist worksteal
 
 # Of plans, functions, operators and fragments on the CPU; without devices, crashes, generators, programs and documents.
 FAST := golden sql/test_slt.py unit/plan unit/sql_frontend unit/function_catalog unit/engine/cpu unit/engine/operators \
   unit/engine/profiling unit/engine/sources unit/engine/formulas unit/engine/explain unit/storage/statistics \
   unit/storage/fragments unit/storage/encodings unit/storage/readers unit/storage/read_planner unit/storage/database \
   unit/face/connection unit/face/relations unit/face/session unit/face/catalog unit/face/errors docs/test_names_in_pages.py
+# Of these rooms, what proves a thing at length, some 100 s of a processor: a part of `make test`.
+LONG := engine/operators/scan/test_regret.py sql_frontend/binder/test_literal_lists.py storage/fragments/test_check.py \
+  storage/encodings/packed/test_round_trip.py storage/read_planner/test_hit_pyramid.py storage/read_planner/test_regret.py
 test-fast: $(VENV)/.installed-test ## for the inner loop: what finds most mistakes within 90 seconds
-	$(BIN)/python -m pytest -q -m "not slow" -n auto $(addprefix tests/,$(FAST))
+	$(BIN)/python -m pytest -q -m "not slow" -n auto --dist worksteal $(addprefix --ignore=tests/unit/,$(LONG)) $(addprefix tests/,$(FAST))
 
 test-slow: $(VENV)/.installed-test ## the long proofs
 	$(BIN)/python -m pytest -m slow --timeout 3600
+
+FORMS := packed integer unscaled decimal float32 escapes raw
+test-forms: $(VENV)/.installed-test ## operators and SQL over packed tables, all vectors in one form, then in the next
+	set -e; for form in $(FORMS); do echo "form $$form"; \
+	  $(BIN)/python -m pytest -q -m "not slow" -n auto tests/conformance tests/sql/test_slt.py --form $$form; done
 
 TORCH ?= torch==2.13.0
 test-torch: $(VENV)/.installed-test ## tensors; torch is large, so it is no part of `make test`

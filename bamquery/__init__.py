@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from bamquery.relations.relation import Relation
     from bamquery.session.query_progress import QueryProgress
     from bamquery.session.result import Result
+    from bamquery.storage.tables.open_fragment import open_fragment
 
 __all__ = [
     "BamQueryError",
@@ -105,6 +106,7 @@ __all__ = [
     "from_polars",
     "lit",
     "load",
+    "open_fragment",
     "query",
     "read_arrow",
     "read_csv",
@@ -153,6 +155,7 @@ _HOMES: Final = {
     "QueryProgress": "bamquery.session.query_progress",
     "Relation": "bamquery.relations.relation",
     "Result": "bamquery.session.result",
+    "open_fragment": "bamquery.storage.tables.open_fragment",
 }
 
 

@@ -23,6 +23,12 @@ def strided_crcs(data: Buffer, stride: int) -> NDArray[np.uint32]:
 def copy_bits(source: Buffer | None, source_bit: int, count: int, target: Buffer, target_bit: int) -> int:
     """Copy `count` bits and return how many are set."""
 
+def set_bits(bits: Buffer | None, count: int) -> NDArray[np.int64]:
+    """The places of set bits among the first `count`, ascending; None: all are set."""
+
+def set_among(bits: Buffer, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The indexes of those `places` whose bits are set, ascending. ValueError: there is no such bit."""
+
 def copy_values(
     source: Buffer,
     source_row: int,
@@ -99,14 +105,34 @@ def compare_packed(
     origin: int,
     terms: NDArray[np.int64],
     bounds: Buffer,
-    wants_nulls: bool,
+    nulls_pass: bool,
     mask: Buffer,
 ) -> int:
     """Set bits of `mask` where rows pass, vectors end to end, and return how many do.
 
     All terms must hold: a term is (number of its intervals, whether it is negated). `bounds` are keys, a low
     and a high one an interval, both included, term after term: uint64, for int128 two words each, the low one
-    first. Keys order as values do (storage/core/order_key.hpp). `wants_nulls`: nulls pass and nothing else.
+    first. Keys order as values do (storage/core/order_key.hpp). `nulls_pass`: nulls pass as well.
+    """
+
+def pick_rows(
+    kind: str,
+    payload: Buffer,
+    starts: NDArray[np.int64],
+    parameters: Buffer,
+    rows: NDArray[np.int64],
+    divisor: int,
+    origin: int,
+    positions: NDArray[np.int64],
+    values: Buffer,
+    bitmap: Buffer | None,
+) -> int:
+    """Decode some rows of vectors in memory; returns how many are null.
+
+    `positions` ascend: places among the vectors' rows, end to end. Otherwise as `unpack_vectors`, for as many
+    rows as there are positions; `bitmap` must be given where a vector has nulls.
+
+    ValueError: parameters are impossible, or there is no such position.
     """
 
 def packed_places(

@@ -25,7 +25,7 @@ _MOST_REPORTED: Final = 2000
 class BamQueryError(Exception):
     """Root of all errors that users can meet."""
 
-    def shown(self, width: int = DEFAULT_WIDTH, *, colour: bool = False) -> str:
+    def render(self, width: int = DEFAULT_WIDTH, *, colour: bool = False) -> str:
         """As a terminal of a width may have it: nothing steers it but, if `colour`, marks at the word."""
         del width, colour
         return escape_lines(str(self))
@@ -47,19 +47,19 @@ class Reason:
     column: int = 0
     sql: str = ""
 
-    def shown(self, sql: str, width: int = DEFAULT_WIDTH, *, colour: bool = False) -> str:
+    def render(self, sql: str, width: int = DEFAULT_WIDTH, *, colour: bool = False) -> str:
         """The message, then the line of the statement and a caret below its column."""
         return _with_place(self.message, Place(self.sql or sql, self.line, self.column), width, colour)
 
 
 def _with_place(message: str, place: Place | None, width: int, colour: bool) -> str:
-    shown = "" if place is None else place.shown(width, colour=colour)
+    shown = "" if place is None else place.render(width, colour=colour)
     message = escape_lines(message)
     return f"{message}\n{shown}" if shown else message
 
 
 def _show_reasons(reasons: Sequence[Reason], sql: str, width: int, colour: bool) -> str:
-    shown = [reason.shown(sql, width, colour=colour) for reason in reasons[:_MOST_REASONS]]
+    shown = [reason.render(sql, width, colour=colour) for reason in reasons[:_MOST_REASONS]]
     more = len(reasons) - len(shown)
     return "\n".join([*shown, *([f"and {more:,} more like these"] if more else [])])
 
@@ -82,7 +82,7 @@ class SqlError(BamQueryError):
         self.sql = sql
         super().__init__(_show_reasons(self.reasons, sql, DEFAULT_WIDTH, False))
 
-    def shown(self, width: int = DEFAULT_WIDTH, *, colour: bool = False) -> str:
+    def render(self, width: int = DEFAULT_WIDTH, *, colour: bool = False) -> str:
         """See `BamQueryError`."""
         return _show_reasons(self.reasons, self.sql, width, colour)
 
@@ -112,7 +112,7 @@ class ExecutionError(BamQueryError):
         self._message = message
         super().__init__(_with_place(message, place, DEFAULT_WIDTH, False))
 
-    def shown(self, width: int = DEFAULT_WIDTH, *, colour: bool = False) -> str:
+    def render(self, width: int = DEFAULT_WIDTH, *, colour: bool = False) -> str:
         """See `BamQueryError`."""
         return _with_place(self._message, self.place, width, colour)
 

@@ -17,6 +17,7 @@ from bamquery.data_types.type_groups import is_interval, value_type
 from bamquery.engine.formulas.type_families import family, is_castable
 from bamquery.function_catalog.plan_functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, WINDOW_FUNCTIONS
 from bamquery.plan.expressions import AggregateCall, Call, Cast, Expression, walk
+from bamquery.statement_context.cancellation import check_cancelled
 
 if TYPE_CHECKING:
     from bamquery.plan.windows import WindowCall
@@ -88,6 +89,7 @@ class Capabilities:
         return [f"the {self.device} device has no columns of type {type_name(kind)}"]
 
     def _unknown_part(self, part: Expression) -> list[str]:
+        check_cancelled()
         reasons = self._unknown_type(part.type)
         match part:
             case Call(function=name) if name not in SCALAR_FUNCTIONS or name == "now":

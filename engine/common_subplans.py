@@ -9,14 +9,11 @@ from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.shared_rows import SharedRows
 from bamquery.plan import nodes
 from bamquery.plan.nodes import Plan
-from bamquery.plan.rewriting import children, fact_of_node
+from bamquery.plan.rewriting import children, fact_of_node, is_too_large_to_copy, parents_first
 
 _WORTH: Final = (nodes.Aggregate, nodes.Window, nodes.Recursion)
 """What has seen all its rows before it gives the first one. Others are read again: a scan may read less for
 one of its readers than for another, and a join of large tables gives more rows than it is read from."""
-_MOST_OPERATORS: Final = 64
-"""What would be more operators than these is not read again, whatever it is: queries that name others twice,
-which name others twice, would be any number of them."""
 
 
 class CommonSubplans:
@@ -34,9 +31,9 @@ class CommonSubplans:
         self._rows: dict[int, SharedRows[Any]] = {}
         self._shared: set[int] = set()
         ways = {id(plan): 1}
-        for node in _parents_first(plan):
+        for node in parents_first(plan, _lowering_children):
             worth = not only_large and isinstance(node, _WORTH) and _reads(node)
-            if ways[id(node)] > 1 and (worth or _operators(node) > _MOST_OPERATORS):
+            if ways[id(node)] > 1 and (worth or is_too_large_to_copy(node)):
                 self._shared.add(id(node))
             for child in _lowering_children(node):
                 often = 1 if id(node) in self._shared else ways[id(node)]
@@ -52,22 +49,6 @@ class CommonSubplans:
         return self._rows[key].scan()
 
 
-def _parents_first(plan: Plan) -> list[Plan]:
-    """The nodes, each once, and before all that it takes rows from."""
-    order: list[Plan] = []
-    _add_children_first(plan, set(), order)
-    return order[::-1]
-
-
-def _add_children_first(plan: Plan, seen: set[int], order: list[Plan]) -> None:
-    # No function within a function: one that calls itself would keep the tables until a collection.
-    if id(plan) not in seen:
-        seen.add(id(plan))
-        for child in _lowering_children(plan):
-            _add_children_first(child, seen, order)
-        order.append(plan)
-
-
 def _lowering_children(plan: Plan) -> tuple[Plan, ...]:
     """The children; a recursive query's are lowered by themselves, its step over other rows each time."""
     return () if isinstance(plan, nodes.Recursion) else children(plan)
@@ -77,9 +58,3 @@ def _lowering_children(plan: Plan) -> tuple[Plan, ...]:
 def _reads(plan: Plan) -> bool:
     """Whether it reads a table or files; constants are as quickly computed again."""
     return isinstance(plan, nodes.Scan) or any(map(_reads, children(plan)))
-
-
-@fact_of_node
-def _operators(plan: Plan) -> int:
-    """How many operators it would be if nothing was shared."""
-    return 1 + sum(map(_operators, children(plan)))

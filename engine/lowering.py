@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from bamquery.data_types.type_groups import is_interval
 from bamquery.data_types.unreadable import unreadable
@@ -27,6 +27,18 @@ from bamquery.statement_context.cancellation import check_cancelled
 if TYPE_CHECKING:
     from bamquery.engine.device import Device, Frame
     from bamquery.engine.settings import Settings
+
+
+_GIVES_ON: Final = (
+    nodes.Filter,
+    nodes.Sort,
+    nodes.Limit,
+    nodes.Join,
+    nodes.Union,
+    nodes.Repeat,
+    nodes.Sample,
+)
+"""Nodes whose columns are those of the nodes below, and at most a boolean."""
 
 
 def lower(plan: Plan, device: Device[Frame], settings: Settings) -> Operator[Frame]:
@@ -51,7 +63,7 @@ def refusals(plan: Plan, able: Capabilities) -> Iterator[str]:
 
 def _refusals(plan: Plan, able: Capabilities) -> Iterator[str]:
     """Why it cannot do what the node itself does."""
-    for field in plan.fields:
+    for field in () if isinstance(plan, _GIVES_ON) else plan.fields:
         reason = unreadable(field.type)
         if reason is not None:
             yield reason

@@ -49,7 +49,7 @@ class SettingValues(TypedDict, total=False):
     threads: int | None
     memory_limit: int | str | None
     gpu_memory_limit: int | str | None
-    reader: Literal["auto", "mapped", "direct"] | None
+    reader: Literal["auto", "mapped", "queues", "direct"] | None
     block_size: int | str | None
     io_cores: int | None
     zone_maps: bool | None
@@ -329,7 +329,7 @@ _PARSERS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
         "threads": _parse_threads,
         "memory_limit": parse_bytes,
         "gpu_memory_limit": parse_bytes,
-        "reader": _one_of("auto", "mapped", "direct"),
+        "reader": _one_of("auto", "mapped", "queues", "direct"),
         "block_size": _parse_block_size,
         "io_cores": _parse_io_cores,
         "zone_maps": _parse_boolean,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import hashlib
 import os
 import shutil
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,26 +17,67 @@ _KEPT: Final = Path(__file__).parents[1] / "build" / "tests"
 _UNUSED_S: Final = 14 * 86_400
 
 
-def compile_program(compiler: str, flags: Sequence[str], sources: Sequence[Path], program: Path) -> Path:
+def compile_program(
+    compiler: str,
+    flags: Sequence[str],
+    sources: Sequence[Path],
+    program: Path,
+    *,
+    precompiled: Path | None = None,
+) -> Path:
     """`program`, made of `sources`, or copied from what an earlier run made of the same.
+
+    Processes that want the same program at a time compile it once: the others wait. `precompiled` is what
+    `precompile` answered for a header that each of the sources includes first.
 
     Raises `subprocess.CalledProcessError` where they do not compile.
     """
-    kept = _KEPT / _digest(compiler, flags, sources)
-    if kept.exists():
-        kept.touch()
-    else:
-        _forget_unused()
-        part = kept.with_suffix(f".{os.getpid()}")
-        subprocess.run([compiler, *flags, *sources, "-o", part], check=True)
-        part.replace(kept)  # another process may have been faster
+    searched = [] if precompiled is None else [f"-iquote{precompiled}"]
+    kept = _keep(
+        _digest(compiler, flags, sources),
+        lambda part: subprocess.run([compiler, *searched, *flags, *sources, "-o", part], check=True),
+    )
     shutil.copy2(kept, program)
     return program
 
 
+def precompile(compiler: str, flags: Sequence[str], root: Path, header: Path, folder: Path) -> Path:
+    """`folder`, where compilers find `header`, a path in `root`, as they have it once they have read it.
+
+    What they have then is of use to those with the same flags; macros beyond them must not be any that it
+    asks for. Others read the header itself.
+    """
+    kept = _keep(
+        _digest(compiler, flags, [root / header]),
+        lambda part: subprocess.run(
+            [compiler, *flags, "-w", "-x", "c++-header", "-c", root / header, "-o", part], check=True
+        ),
+    )
+    found = folder / f"{header}.gch"
+    found.parent.mkdir(parents=True, exist_ok=True)
+    found.symlink_to(kept)
+    return folder
+
+
+def _keep(digest: str, make: Callable[[Path], object]) -> Path:
+    """What `make` puts where it is told to, made by one process and kept for all."""
+    kept = _KEPT / digest
+    _forget_unused()
+    with (_KEPT / f"{digest}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if kept.exists():
+            kept.touch()
+        else:
+            part = kept.with_suffix(f".{os.getpid()}")
+            make(part)
+            part.replace(kept)
+    return kept
+
+
 def _digest(compiler: str, flags: Sequence[str], sources: Sequence[Path]) -> str:
     """Of the text after the preprocessor, headers included, of the flags, and of which compiler it is."""
-    text = subprocess.run([compiler, *flags, "-E", "-P", *sources], check=True, capture_output=True).stdout
+    command = [compiler, *flags, "-w", "-E", "-P", *sources]
+    text = subprocess.run(command, check=True, capture_output=True).stdout
     stable = [flag for flag in flags if not flag.startswith("-iquote")]
     return hashlib.sha256("\0".join([_version(compiler), *stable, ""]).encode() + text).hexdigest()
 

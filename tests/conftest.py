@@ -1,7 +1,11 @@
 """Fixtures that every ring of tests shares."""
 
+import gc
+import os
 import signal
+import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -10,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from bamquery.storage.read_planner import processor_profile
 from bamquery.storage.read_planner.corrections import Corrections
 from bamquery.storage.read_planner.device_profile import ASSUMED, DeviceProfile
+from tests.forced_forms import FORMS, forced_form
 
 # No test asserts on a clock, and every run draws the same examples.
 settings.register_profile(
@@ -21,14 +26,45 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 def pytest_configure() -> None:
-    """Ctrl-C means something where tests run, and in the processes they start: background jobs ignore it."""
+    """What processes inherit where tests run, for these and for those that they start.
+
+    Ctrl-C means something, which background jobs ignore; and modules are compiled once, which containers
+    turn off: a command that is started then takes twice as long.
+    """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Keep modules and tests away from the collector of garbage: they live as long as the process does.
+
+    It would walk hundreds of thousands of objects while tests are collected, and whenever one of them asks
+    for it.
+    """
+    gc.disable()
+    try:
+        result = yield
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
+    return result
+
+
+def pytest_unconfigure() -> None:
+    """Let the process end as others do: libraries say what they find alive then."""
+    gc.unfreeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--device", default="cpu", help="where what is tested on every device runs: cpu (the default), cuda:0"
+    )
+    parser.addoption(
+        "--form", choices=FORMS, help="tables are packed, all vectors in this form where it can hold them"
     )
     parser.addoption("--site", help="the folder of the built site, for tests that look at its pages")
     parser.addoption(
@@ -43,6 +79,14 @@ def assumed_volumes() -> Iterator[None]:
         patch.setattr(DeviceProfile, "measure", classmethod(lambda cls, path, kind: ASSUMED[kind]))
         patch.setattr(processor_profile, "_known", [processor_profile.ASSUMED_PROCESSOR])
         patch.setattr(Corrections, "learn", lambda *_: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def form_of_vectors(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The form that `--form` asks for."""
+    form = request.config.getoption("--form")
+    with nullcontext() if form is None else forced_form(form):
         yield
 
 

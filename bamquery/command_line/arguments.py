@@ -33,6 +33,8 @@ Run SQL against a database folder and print the answers.
 _EPILOG: Final = """\
 other commands:
   bamquery dump DB [TABLE...]   write tables and views as SQL
+  bamquery export DB TABLE FILE write a table as a Parquet or Arrow file
+  bamquery columns DB TABLE     say what each column takes, and how it is stored
   bamquery check DB             read everything back and compare checksums
   bamquery report DB SQL        run a query, write a page of what it did
   bamquery taxi ...             load or make taxi trips, run and draw Q1 to Q5

@@ -14,6 +14,7 @@ from types import FrameType, MappingProxyType
 from typing import Any, Final
 
 from bamquery.command_line.arguments import STANDARD_INPUT, Parser, Script, parse_arguments, parser_error
+from bamquery.command_line.interruption import INTERRUPTION, interruptible
 from bamquery.errors import BamQueryError, SettingError
 from bamquery.text.statement_text import DEFAULT_WIDTH, StatementText
 from bamquery.text.terminal import escape_lines, has_colour, terminal_width
@@ -33,44 +34,13 @@ _MOMENT: Final = 0.02
 """Seconds until a signal that was lost is handled again."""
 
 
-class Interruption:
-    """Ctrl-C, noted when it comes.
-
-    Modules that are compiled may swallow its exception while they are imported, or raise another one instead.
-    """
-
-    noted = False
-
-    def handle(self, number: int, frame: FrameType | None) -> None:
-        """Of the signal, instead of Python's own handler.
-
-        Raises:
-            KeyboardInterrupt: always.
-        """
-        del number, frame
-        self.noted = True
-        raise KeyboardInterrupt
-
-    def check(self) -> None:
-        """Stop here where it came and its exception was lost.
-
-        Raises:
-            KeyboardInterrupt: it came.
-        """
-        if self.noted:
-            raise KeyboardInterrupt
-
-
-_interruption: Final = Interruption()
-
-
 def run() -> None:
     """Entry point of the `bamquery` command."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:  # not where nohup had it ignored
             signal.signal(number, _end)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _interruption.handle)
+        signal.signal(signal.SIGINT, INTERRUPTION.handle)
     sys.unraisablehook = _raise_again
     status = main(sys.argv[1:])
     if status == INTERRUPTED:
@@ -103,7 +73,7 @@ def _failure(error: BaseException) -> int:
         Exception: the error itself, which is a fault of the program.
     """
     # After Ctrl-C whatever else is raised follows from it: an import that was broken off, a table half read.
-    if isinstance(error, KeyboardInterrupt) or _interruption.noted:
+    if isinstance(error, KeyboardInterrupt) or INTERRUPTION.noted:
         _complain("interrupted")
         return INTERRUPTED
     if isinstance(error, BamQueryError):
@@ -139,23 +109,18 @@ def query(arguments: Sequence[str]) -> int:
 
         collect_garbage()
         # There Ctrl-C ends a statement, not the command.
-        if signal.getsignal(signal.SIGINT) == _interruption.handle:
+        if signal.getsignal(signal.SIGINT) == INTERRUPTION.handle:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         return run_shell(asked.database, settings, asked.display, keep_history=asked.keep_history)
     # All of them before the first is run: a file that is not there should not stop work halfway.
     texts = [_text(script) for script in asked.scripts or [Script(path=STANDARD_INPUT)]]
     # Only now: --help and mistakes in arguments should not wait for pyarrow.
-    import pyarrow as pa  # noqa: PLC0415
-
     from bamquery.connection.connection import open_connection  # noqa: PLC0415
     from bamquery.output.writers import open_output  # noqa: PLC0415
-    from bamquery.statement_context.cancellation import add_cancellation_check  # noqa: PLC0415
 
     collect_garbage()
-    # Arrow's own handler, there while it reads a CSV file, now and then loses a Ctrl-C; Python's does not.
-    pa.enable_signal_handlers(False)
     with (
-        add_cancellation_check(_interruption.check),
+        interruptible(),
         open_connection(asked.database, None, settings) as connection,
         open_output(asked.display, asked.output) as output,
     ):
@@ -212,6 +177,18 @@ def dump(arguments: Sequence[str]) -> int:
 
     dump_database(options.database, options.names, options.output)
     return OK
+
+
+def _export(arguments: Sequence[str]) -> int:
+    from bamquery.command_line.export import main as export  # noqa: PLC0415
+
+    return export(arguments)
+
+
+def _columns(arguments: Sequence[str]) -> int:
+    from bamquery.command_line.columns import main as columns  # noqa: PLC0415
+
+    return columns(arguments)
 
 
 def _taxi(arguments: Sequence[str]) -> int:
@@ -315,6 +292,8 @@ _SUBCOMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = MappingProxy
         "taxi": _taxi,
         "check": check,
         "dump": dump,
+        "export": _export,
+        "columns": _columns,
         "bench": _bench,
         "doctor": _doctor,
         "report": _report,
@@ -330,7 +309,7 @@ def _complain(error: BamQueryError | str) -> None:
         shown = escape_lines(error)
     else:
         width = terminal_width(sys.stderr, DEFAULT_WIDTH)
-        shown = error.shown(width, colour=has_colour(None, terminal=sys.stderr.isatty()))
+        shown = error.render(width, colour=has_colour(None, terminal=sys.stderr.isatty()))
     print(f"bamquery: {shown}", file=sys.stderr)  # noqa: T201
 
 

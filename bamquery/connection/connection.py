@@ -47,7 +47,7 @@ def connect(
         path: the folder, `~` expanded; `:memory:` is a temporary one that goes with the connection.
         create: True makes a database where there is none, False never does; None does unless the name looks
             like a slip for that of a database beside it.
-        settings: by name, such as `device="cpu"`, `threads=4`; docs/python.md lists them.
+        settings: by name, such as `device="cpu"`, `threads=4`; docs/python/connections.md lists them.
 
     Raises:
         SettingError: there is no such setting or device.

@@ -1,4 +1,4 @@
-"""DuckDB's names for what a connection's methods do here; docs/duckdb-api.md has them all."""
+"""DuckDB's names for what a connection's methods do here; docs/python/duckdb-api.md has them all."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ class ConnectionSources(ConnectionBase):
         Raises:
             TypeError: it is none. IngestError: it has columns that no type holds.
         """
-        return self._object(_of_package(frame, "pandas", "DataFrame"))
+        return self._object(_require_frame(frame, "pandas", "DataFrame"))
 
     def from_polars(self, frame: polars.DataFrame | polars.LazyFrame) -> Relation:
         """The rows of a Polars frame, or of a lazy one, which is computed when rows are asked for.
@@ -147,7 +147,7 @@ class ConnectionSources(ConnectionBase):
         Raises:
             TypeError: it is none. IngestError: it has columns that no type holds.
         """
-        return self._object(_of_package(frame, "polars", "DataFrame", "LazyFrame"))
+        return self._object(_require_frame(frame, "polars", "DataFrame", "LazyFrame"))
 
     def from_df(self, frame: Any) -> Relation:
         """The rows of a frame of pandas or Polars, or of whatever else has rows; as `from_arrow`."""
@@ -215,7 +215,7 @@ class ConnectionSources(ConnectionBase):
         return self._scan(python_source(self._session, type(what).__name__, what))
 
 
-def _of_package(frame: Any, package: str, *names: str) -> Any:
+def _require_frame(frame: Any, package: str, *names: str) -> Any:
     for cls in type(frame).__mro__:
         if cls.__module__.split(".")[0] == package and cls.__name__ in names:
             return frame

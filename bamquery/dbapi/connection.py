@@ -38,7 +38,7 @@ def connect(
         create: True makes a database where there is none, False never does; None does unless the name looks
             like a slip for that of a database beside it.
         device: `auto`, `cpu` or `cuda:<n>`.
-        settings: others by name; docs/python.md lists them.
+        settings: others by name; docs/python/connections.md lists them.
 
     Raises:
         ProgrammingError: there is no such setting or device.

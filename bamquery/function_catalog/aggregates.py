@@ -161,7 +161,7 @@ SECTION: Final = Section(
         Entry(
             "string_agg group_concat listagg",
             "(text VARCHAR [, separator VARCHAR]) -> VARCHAR",
-            "The texts, one behind the other, with a separator (a constant; a comma by default).",
+            "The strings, one behind the other, with a separator (a constant; a comma by default).",
             _SEQUENCE,
         ),
     ),

@@ -69,7 +69,7 @@ def functions() -> Sequence[FunctionRecord]:
 
 
 @functools.cache
-def _by_name() -> dict[str, tuple[FunctionRecord, ...]]:
+def _records_by_name() -> dict[str, tuple[FunctionRecord, ...]]:
     found: dict[str, tuple[FunctionRecord, ...]] = {}
     for record in functions():
         found[record.name] = (*found.get(record.name, ()), record)
@@ -78,7 +78,7 @@ def _by_name() -> dict[str, tuple[FunctionRecord, ...]]:
 
 def function_records(name: str) -> Sequence[FunctionRecord]:
     """The functions of that name (any case); none where there is none."""
-    return _by_name().get(name.lower(), ())
+    return _records_by_name().get(name.lower(), ())
 
 
 def contracts(entry: Entry, kind: FunctionKind) -> Sequence[FunctionContract]:

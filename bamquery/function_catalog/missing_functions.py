@@ -13,11 +13,11 @@ from typing import Final
 _FAMILIES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "array_": "there are no lists",
-        "collate_": "texts are compared byte by byte",
+        "collate_": "strings are compared byte by byte",
         "duckdb_": "duckdb_tables(), duckdb_columns() and the like tell what there is",
         "enum_": "there are no enumerations",
         "has_": "there are no users",
-        "icu_": "texts are compared byte by byte",
+        "icu_": "strings are compared byte by byte",
         "inet_": "there is no server",
         "json_": "there is no type JSON: read_json() makes columns of JSON files",
         "list_": "there are no lists",
@@ -35,7 +35,7 @@ _FAMILIES: Final[Mapping[str, str]] = MappingProxyType(
 _SLICES: Final = frozenset(
     {"array_extract", "array_slice", "list_element", "list_extract", "list_slice", "array_element"}
 )
-"""Of lists, and of texts, too."""
+"""Of lists, and of strings, too."""
 
 _LISTS: Final = frozenset(
     {

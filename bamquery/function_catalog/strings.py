@@ -1,4 +1,4 @@
-"""Scalar functions of texts and blobs."""
+"""Scalar functions of strings and blobs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OF_REGEX: Final = FunctionContract(
 )
 
 SECTION: Final = Section(
-    "Texts",
+    "Strings",
     "scalar",
     (
         Entry("length len char_length character_length", _COUNT, "How many code points a text has."),
@@ -36,14 +36,14 @@ SECTION: Final = Section(
         Entry(
             "concat",
             "(value ANY, ...) -> VARCHAR",
-            "The values as texts, one behind the other; NULL is no text.",
+            "The values as strings, one behind the other; NULL is no string.",
             calls="concat coalesce",
             example="concat('a', 1, NULL)",
         ),
         Entry(
             "concat_ws",
             "(separator VARCHAR, value ANY, ...) -> VARCHAR",
-            "The values as texts with a separator between them, without the NULLs.",
+            "The values as strings with a separator between them, without the NULLs.",
             replace(CPU_ONLY, text="null where the separator is", strict=False),
             example="concat_ws(', ', 'a', NULL, 'b')",
         ),
@@ -275,7 +275,7 @@ SECTION: Final = Section(
         Entry(
             "hamming mismatches",
             _EDITS,
-            "How many bytes differ between texts of one length; others are an error.",
+            "How many bytes differ between strings of one length; others are an error.",
             PYTHON,
         ),
         Entry("jaccard", _LIKENESS, "The share of characters in common, from 0 to 1.", PYTHON),
@@ -284,6 +284,6 @@ SECTION: Final = Section(
     ),
     notes="Options of regular expressions: `c` and `i` with and without regard to case, `l` the pattern is\n"
     "a plain text, `s` a dot is a new line too, `m` `n` `p` it is not, `g` all (regexp_replace only).\n"
-    "`LIKE`, `ILIKE`, `GLOB` and `text[i:j]` call Python as `like_escape` does; of texts beyond ASCII\n"
+    "`LIKE`, `ILIKE`, `GLOB` and `text[i:j]` call Python as `like_escape` does; of strings beyond ASCII\n"
     "`reverse` and `position` do, too.",
 )

@@ -61,13 +61,13 @@ def json_values(column: pa.Array[Any]) -> list[str]:
         return ["null" if v is None else _json_number(v) for v in column.to_pylist()]
     values = cell_strings(column).to_pylist()
     if pa.types.is_decimal(column.type):
-        return ["null" if value is None else _with_zero(value) for value in values]
+        return ["null" if value is None else _add_leading_zero(value) for value in values]
     if is_number(column.type) or pa.types.is_boolean(column.type):
         return ["null" if value is None else value for value in values]
     return ["null" if value is None else json.dumps(value, ensure_ascii=False) for value in values]
 
 
-def _with_zero(number: str) -> str:
+def _add_leading_zero(number: str) -> str:
     """The decimal with a digit before its point, which JSON wants."""
     if number.startswith("."):
         return f"0{number}"

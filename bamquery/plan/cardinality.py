@@ -32,6 +32,8 @@ _EQUALITY: Final = 0.05
 _CONDITION: Final = 0.3
 _STEPS: Final = 10.0
 _BOUNDS: Final = frozenset({"less", "less_equal", "greater", "greater_equal"})
+_MOST_ROWS: Final = 1e100
+"""More are not told apart. Infinitely many could not be compared: joins would be ordered anew each time."""
 _GROUPS: Final = 0.1
 """Share of the rows that are the first of their group."""
 
@@ -126,10 +128,10 @@ def estimated_rows(plan: Plan) -> float:
     """A guess of the number of rows, at least 1 but for plans that give none for certain."""
     known = _guesses.rows
     if known is None:
-        return _estimate_rows(plan)
+        return min(_estimate_rows(plan), _MOST_ROWS)
     found = known.get(id(plan))
     if found is None:
-        found = known[id(plan)] = (plan, _estimate_rows(plan))
+        found = known[id(plan)] = (plan, min(_estimate_rows(plan), _MOST_ROWS))
     return found[1]
 
 
@@ -194,11 +196,11 @@ def joined_rows(
     others = [part for part in conditions if not is_equality(part)]
     counts = [_common(found) for part in keyed if (found := _domains(part, domains))]
     if not counts:
-        return _filtered_rows(max(left, right) if keyed else left * right, others)
+        return _filtered_rows(max(left, right) if keyed else min(left * right, _MOST_ROWS), others)
     pairs = left * right / max(counts)
     if len(keyed) > 1:  # keys of several columns depend on each other: most often they are one side's own
         pairs = min(pairs, max(left, right))
-    return _filtered_rows(max(pairs, 1.0), others)
+    return _filtered_rows(min(max(pairs, 1.0), _MOST_ROWS), others)
 
 
 def _domains(equality: Expression, domains: Domains) -> list[Domain]:
@@ -260,12 +262,12 @@ def _estimate_scan(plan: Scan) -> float:
     source = plan.source
     counted = _source_rows(source)
     rows = UNKNOWN_ROWS if counted is None else float(counted)
-    for predicate in _with_ranges(plan.predicates):
+    for predicate in _merge_bounds(plan.predicates):
         rows *= _selectivity(predicate, source)
     return max(rows, 1.0)
 
 
-def _with_ranges(predicates: Sequence[Expression]) -> list[Expression]:
+def _merge_bounds(predicates: Sequence[Expression]) -> list[Expression]:
     """A conjunction's parts; bounds of one column as one part, since they are not independent."""
     parts = [part for predicate in predicates for part in conjuncts(predicate)]
     found: list[Expression] = []

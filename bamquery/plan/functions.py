@@ -10,6 +10,7 @@ import pyarrow as pa
 from bamquery.data_types.type_groups import HUGEINT, value_type
 from bamquery.function_catalog.plan_functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS
 from bamquery.plan.expressions import AggregateCall, Call, Cast, Expression, Literal, children
+from bamquery.statement_context.cancellation import check_cancelled
 
 HOLDS_VALUES: Final = frozenset(
     name for name, contract in AGGREGATE_FUNCTIONS.items() if contract.holds_values
@@ -23,6 +24,7 @@ def called_row_by_row(expressions: Iterable[Expression]) -> set[str]:
     seen: set[int] = set()
     waiting = [*expressions]
     while waiting:
+        check_cancelled()
         part = waiting.pop()
         if id(part) in seen or not isinstance(part, Call | Cast):
             continue

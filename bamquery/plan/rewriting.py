@@ -6,9 +6,10 @@ A plan is a graph, in which a query that is named twice is one node: each is loo
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
@@ -34,6 +35,9 @@ from bamquery.statement_context.cancellation import check_cancelled
 Rewrite = Callable[[Expression], Expression]
 
 Answer = TypeVar("Answer")
+
+_MOST_COPIED: Final = 64
+"""Operators."""
 
 
 def children(plan: Plan) -> tuple[Plan, ...]:
@@ -96,6 +100,53 @@ def nodes_of(plan: Plan) -> Iterator[Plan]:
             seen.add(id(found))
             yield found
             waiting.extend(reversed(children(found)))
+
+
+def parents_first(plan: Plan, below: Callable[[Plan], Sequence[Plan]] = children) -> list[Plan]:
+    """The node and all below it, each once, and before all that it takes rows from."""
+    order: list[Plan] = []
+    _add_children_first(plan, below, set(), order)
+    return order[::-1]
+
+
+def _add_children_first(
+    plan: Plan, below: Callable[[Plan], Sequence[Plan]], seen: set[int], order: list[Plan]
+) -> None:
+    # No function within a function: one that calls itself would keep the tables until a collection.
+    if id(plan) not in seen:
+        seen.add(id(plan))
+        for child in below(plan):
+            _add_children_first(child, below, seen, order)
+        order.append(plan)
+
+
+def shared_nodes(plan: Plan) -> set[int]:
+    """The numbers of the nodes that several others take rows from."""
+    readers = Counter(id(child) for node in nodes_of(plan) for child in children(node))
+    return {number for number, count in readers.items() if count > 1}
+
+
+def computed_once(plan: Plan) -> set[int]:
+    """The numbers of the nodes that several others take rows from, and that are too large to be copied.
+
+    They stay one node: no rule gives one reader a node of its own, for fewer rows or columns.
+    """
+    shared = shared_nodes(plan)
+    return {id(node) for node in nodes_of(plan) if id(node) in shared and is_too_large_to_copy(node)}
+
+
+def is_too_large_to_copy(plan: Plan) -> bool:
+    """Whether it is computed once for all its readers, whatever it is.
+
+    Queries that name others twice, which name others twice, would be any number of operators.
+    """
+    return _operators(plan) > _MOST_COPIED
+
+
+@fact_of_node
+def _operators(plan: Plan) -> int:
+    """How many operators it would be if nothing was shared."""
+    return 1 + sum(map(_operators, children(plan)))
 
 
 def with_fields(plan: Plan, **own: Any) -> Plan:

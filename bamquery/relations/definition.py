@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from bamquery.sql_frontend.parser.parser import without_end
+from bamquery.sql_frontend.parser.parser import strip_trailing_semicolons
 
 SELF: Final = "self"
 OTHER: Final = "other"
@@ -32,7 +32,7 @@ class Definition:
         while base.over:
             steps.append(base)
             base = base.over[SELF]
-        text = without_end(base.text)
+        text = strip_trailing_semicolons(base.text)
         for step in reversed(steps):
             parts = {SELF: text}
             for name, other in step.over.items():
@@ -42,5 +42,5 @@ class Definition:
                         return None  # they would mean something else within this statement
                     parts[name] = part
             named = ", ".join(f"{name} AS (\n{part}\n)" for name, part in parts.items())
-            text = f"WITH {named} FROM (\n{without_end(step.text)}\n)"
+            text = f"WITH {named} FROM (\n{strip_trailing_semicolons(step.text)}\n)"
         return text

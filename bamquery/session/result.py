@@ -186,7 +186,7 @@ def _run(
                 running.raise_failure()
                 raise
             except MemoryError as error:
-                raise _out_of_memory(error, context) from error
+                raise _memory_limit_error(error, context) from error
             finally:
                 profile.seconds += time.perf_counter() - started
                 profile.peak_memory = context.memory.peak
@@ -199,7 +199,7 @@ def _take_in_context(take: Callable[[], Any], context: ExecutionContext[Any]) ->
         return take()
 
 
-def _out_of_memory(error: MemoryError, context: ExecutionContext[Any]) -> MemoryLimitError:
+def _memory_limit_error(error: MemoryError, context: ExecutionContext[Any]) -> MemoryLimitError:
     said = f" ({error})" if str(error) else ""
     return MemoryLimitError(
         f"the system has no more memory for this process{said}; memory_limit is {context.memory.limit:,} "

@@ -53,7 +53,7 @@ class Answers:
         followed = _Followed(answer, self._remember_profile)
         if self._once is not None:
             if not answer.is_answer:
-                self._to_screen(followed, started)
+                self._write_to_screen(followed, started)
                 return
             path, self._once = self._once, None
             with open_output(self._options.display, path) as output:
@@ -61,7 +61,7 @@ class Answers:
         elif self._file is not None and answer.is_answer:
             self._file.write(followed, started)
         else:
-            self._to_screen(followed, started)
+            self._write_to_screen(followed, started)
 
     def redirect(self, path: str | None) -> None:
         """Let answers go to a file from now on, with None to the screen. A file is there once it is left.
@@ -81,7 +81,7 @@ class Answers:
     def _remember_profile(self, profile: QueryProfile) -> None:
         self.profile = profile
 
-    def _to_screen(self, answer: _Followed, started: float) -> None:
+    def _write_to_screen(self, answer: _Followed, started: float) -> None:
         display = self._options.display
         if display.format in BINARY_FORMATS and self._interactive:
             raise BamQueryError(

@@ -153,7 +153,7 @@ class Shell:
     def complain(self, error: Exception) -> None:
         """Show what went wrong, as wide as the screen."""
         if isinstance(error, BamQueryError):
-            self.console.failure(error.shown(self.width, colour=self.console.has_colours))
+            self.console.failure(error.render(self.width, colour=self.console.has_colours))
             return
         self.console.error(f"this is a bug in BamQuery: {type(error).__name__}: {error}")
 

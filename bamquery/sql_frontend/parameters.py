@@ -19,6 +19,7 @@ from bamquery.sql_frontend.fault_collection import apply_to_each, errors_at
 from bamquery.sql_frontend.parser.parser import parse
 from bamquery.sql_frontend.sql_text import require_whole
 from bamquery.sql_frontend.syntax import ast_nodes as syntax
+from bamquery.sql_frontend.syntax.walking import walk
 from bamquery.text.identifiers import fold_case
 
 Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any]
@@ -51,7 +52,7 @@ def fill(
     Raises:
         SqlError: values that are missing, too many, or of types that SQL has none for; all of them.
     """
-    found = [node for tree in trees for node in tree.find_all(exp.Placeholder)]
+    found = [node for tree in trees for node in walk(tree) if isinstance(node, exp.Placeholder)]
     found.sort(key=lambda node: int(node.meta["start"]))
     names = _names(found, sql)
     values = _values(() if parameters is None else parameters)
@@ -93,7 +94,7 @@ def parameter_names(sql: str) -> tuple[str, ...]:
     Raises:
         SqlError: it cannot be parsed, or has names and numbers.
     """
-    found = [node for tree in parse(sql) for node in tree.find_all(exp.Placeholder)]
+    found = [node for tree in parse(sql) for node in walk(tree) if isinstance(node, exp.Placeholder)]
     found.sort(key=lambda node: int(node.meta["start"]))
     names = dict.fromkeys(_names(found, sql))
     return tuple(sorted(names, key=lambda name: int(name) if name.isdigit() else 0))

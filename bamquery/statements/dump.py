@@ -66,7 +66,7 @@ def write_dump(session: Session, names: Sequence[str], out: BinaryIO, *, rows: b
             continue
         with session.run(plan) as result:
             write_inserts(small_batches(result), result.schema, out, DisplayOptions(table_name=name))
-    for name, view in _by_dependency(views):
+    for name, view in _sort_by_dependency(views):
         out.write(f"{_create_view(session, name, view)}\n".encode())
     out.flush()
 
@@ -132,7 +132,7 @@ def _create_view(session: Session, name: str, view: StoredView) -> str:
     return statement
 
 
-def _by_dependency(views: Mapping[str, StoredView]) -> list[tuple[str, StoredView]]:
+def _sort_by_dependency(views: Mapping[str, StoredView]) -> list[tuple[str, StoredView]]:
     """Views after those that they name; in the order of names where nothing else says."""
     known = {fold_case(name): name for name in views}
     ordered: dict[str, StoredView] = {}

@@ -87,9 +87,9 @@ class Place:
     line: int
     column: int
 
-    def shown(self, width: int = DEFAULT_WIDTH, *, colour: bool = False) -> str:
+    def render(self, width: int = DEFAULT_WIDTH, *, colour: bool = False) -> str:
         """The line, or as much of it around the place as fits, and a caret below; "" where there is none."""
-        place, label = self._of_user()
+        place, label = self._find_in_user_text()
         lines = place.sql.splitlines()
         if not 1 <= place.line <= len(lines):
             return ""
@@ -104,7 +104,7 @@ class Place:
             marked, caret = f"{_MARKED}{marked}{_PLAIN}", f"{_MARKED}{caret}{_PLAIN}"
         return f"{label}{before}{marked}{after}\n{caret}"
 
-    def _of_user(self) -> tuple[Place, str]:
+    def _find_in_user_text(self) -> tuple[Place, str]:
         """The place in what the user wrote, and what that is called."""
         if not isinstance(self.sql, StatementText):
             return self, ""

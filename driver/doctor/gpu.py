@@ -21,7 +21,7 @@ _INSTALL: Final = f"install NVIDIA's driver {_NEEDED_DRIVER} or newer"
 
 def check_gpus(machine: Machine) -> Iterator[Finding]:
     """GPUs on the bus, with what drives them and their links."""
-    devices = _on_the_bus(machine)
+    devices = _find_pci_devices(machine)
     if not devices and not machine.exists("/proc/driver/nvidia/version"):
         yield Finding(
             "GPU",
@@ -74,7 +74,7 @@ def check_cuda(machine: Machine) -> Iterator[Finding]:
         yield _cuda_device(cuda, number)
 
 
-def _on_the_bus(machine: Machine) -> list[Path]:
+def _find_pci_devices(machine: Machine) -> list[Path]:
     # Class 0300h is a VGA controller, 0302h a 3D controller; audio and USB functions of the card are others.
     return [
         device

@@ -98,9 +98,11 @@ def check_kernels(_machine: Machine) -> Iterator[Finding]:
         yield Finding("kernels", Level.OK, f"NVRTC {nvrtc}, CCCL {cccl}", values=values)
     folder = default_folder()
     if folder is not None and os.access(_existing_folder(folder), os.W_OK | os.X_OK):
-        yield Finding("kernel cache", Level.OK, f"{_without_home(folder)} can be written")
+        yield Finding("kernel cache", Level.OK, f"{_abbreviate_home(folder)} can be written")
     else:
-        found = "there is no home folder" if folder is None else f"{_without_home(folder)} cannot be written"
+        found = (
+            "there is no home folder" if folder is None else f"{_abbreviate_home(folder)} cannot be written"
+        )
         yield Finding(
             "kernel cache",
             Level.NOTE,
@@ -114,7 +116,7 @@ def _existing_folder(folder: Path) -> Path:
     return next(path for path in (folder, *folder.absolute().parents) if path.exists())
 
 
-def _without_home(folder: Path) -> str:
+def _abbreviate_home(folder: Path) -> str:
     home = Path(os.path.expanduser("~"))
     return str(Path("~") / folder.relative_to(home)) if folder.is_relative_to(home) else str(folder)
 

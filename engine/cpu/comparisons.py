@@ -114,7 +114,7 @@ def is_in(value: Datum, candidates: Sequence[Datum]) -> Column:
     literals = [c for c in candidates if isinstance(c, pa.Scalar)]
     column = as_column(value, rows)
     tests = [equal(column, c) for c in candidates if not isinstance(c, pa.Scalar)]
-    tests += _in_literals(column, [c for c in literals if c.is_valid])
+    tests += _test_membership(column, [c for c in literals if c.is_valid])
     if any(not c.is_valid for c in literals):
         tests.append(nulls(rows, pa.bool_()))
     return reduce(lambda x, y: compute("or_kleene", x, y), tests)
@@ -140,7 +140,7 @@ def _member(column: Column, members: Column) -> Column:
     return pa.array(np.isin(values, members.to_numpy(), kind="table"), mask=mask)
 
 
-def _in_literals(column: Column, literals: Sequence[Constant]) -> list[Column]:
+def _test_membership(column: Column, literals: Sequence[Constant]) -> list[Column]:
     if not literals:
         return []
     if _is_float(column):

@@ -240,7 +240,7 @@ def take_shared(values: Column, places: Column | NDArray[np.int64]) -> Column:
         lengths = np.diff(string_offsets(values))
         if int(lengths.max()) * rows > current_string_limits().piece:
             found = take(from_values(lengths, pa.int64()), places)
-            require_room("texts that rows share", int(_pc().sum(found).as_py() or 0), rows)
+            require_room("strings that rows share", int(_pc().sum(found).as_py() or 0), rows)
     return take(values, places)
 
 

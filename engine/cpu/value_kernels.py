@@ -122,7 +122,7 @@ def _require_string_room(values: Iterable[Any], rows: int) -> list[Any]:
         if isinstance(value, str | bytes):
             size += len(value)
             if size > _ASKED:
-                require_room("texts", size, rows)
+                require_room("strings", size, rows)
         found.append(value)
     return found
 
@@ -169,7 +169,7 @@ def with_constants(
                 given[0] = as_column(given[0], 1)
                 parts.append(as_column(kernel(given, kind)[0], len(positions)))
             size += column_bytes(parts[-1])
-            require_room("texts", size, rows)
+            require_room("strings", size, rows)
         back = np.empty(rows, np.int64)
         back[np.concatenate(order)] = np.arange(rows)
         return take(concatenate(parts), back)

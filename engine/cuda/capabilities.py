@@ -17,7 +17,7 @@ from bamquery.function_catalog.plan_functions import AGGREGATE_FUNCTIONS
 from bamquery.plan.expressions import AggregateCall, Call, Cast, Expression, Literal
 from bamquery.plan.functions import adds_in_order
 
-_STRINGS_DIFFER: Final = "libcudf does not read such texts as DuckDB does"
+_STRINGS_DIFFER: Final = "libcudf does not read such strings as DuckDB does"
 _CASTS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {
         ("text", "integer"): _STRINGS_DIFFER,

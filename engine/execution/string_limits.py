@@ -102,6 +102,6 @@ def require_room(what: str, size: int, rows: int) -> None:
     if bounds.limit is None or bounds.most == _MOST:
         raise LargeStringError(f"{made}, and a text has at most {_MOST:,}")
     raise LargeStringError(
-        f"{made}, and the part of memory_limit ({bounds.limit:,}) for the texts of one thread is "
+        f"{made}, and the part of memory_limit ({bounds.limit:,}) for the strings of one thread is "
         f"{bounds.most:,}. Raise it with SET memory_limit = '...'"
     )

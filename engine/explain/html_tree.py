@@ -63,15 +63,17 @@ def _details(profile: OperatorProfile) -> list[str]:
 
 def _column_table(scan: ScanProfile) -> ET.Element:
     titles = (
-        *("column", "role", "strategy", "pruned", "read", "of vectors", "needed", "bytes read"),
-        *("amplification", "commands", "paths"),
+        *("column", "role", "strategy", "encoding", "bits", "pruned", "read", "of vectors", "needed"),
+        *("bytes read", "amplification", "commands", "paths"),
     )
     head = element("tr", *(element("th", title) for title in titles))
     body = element("tbody")
     for column in scan.columns.values():
         amplification = column.amplification
+        storage = scan.storage(column.name)
         cells = (
-            *(column.name, column.role, column.strategy or _UNKNOWN),
+            *(column.name, column.role, column.strategy or _UNKNOWN, storage.encoding),
+            _UNKNOWN if storage.bits is None else f"{storage.bits:.3g}",
             *(f"{column.vectors_pruned:,}", f"{column.vectors_read:,}", f"{column.vectors_total:,}"),
             *(human_bytes(column.bytes_needed), human_bytes(column.counters.bytes)),
             _UNKNOWN if amplification is None else f"{amplification:.2f}",

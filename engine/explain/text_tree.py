@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bamquery.engine.human_units import human_bytes, human_count, human_rate, human_seconds, plural
 from bamquery.engine.operators.base.operator import Operator
@@ -19,6 +19,9 @@ from bamquery.engine.profiling.query_profile import (
 )
 from bamquery.engine.profiling.queue_profile import QueueProfile
 
+if TYPE_CHECKING:
+    from bamquery.storage.fragments.column_storage import ColumnStorage
+
 _UNKNOWN = "-"
 
 
@@ -31,7 +34,7 @@ def explain_plan(root: Operator[Any], device: str, notes: Sequence[str] = ()) ->
             forecast = operator.forecast()
             expected = f"expected: {plural(forecast.rows, 'row')} of {plural(profile.rows_total, 'row')}"
             scan = scan_lines(profile, "yes" if profile.verify else "no")
-            return [*scan, expected, *_forecast_table(forecast.columns.values())]
+            return [*scan, expected, *_forecast_table(profile, forecast.columns.values())]
         return detail_lines(profile)
 
     lines += _tree(root.profile, root, lambda profile: "", details)
@@ -54,7 +57,7 @@ def explain_profile(profile: QueryProfile) -> str:
     def details(one: OperatorProfile, operator: Operator[Any] | None) -> list[str]:
         if isinstance(one, ScanProfile):
             scanned = f"scanned {one.rows_scanned:,} of {plural(one.rows_total, 'row')}"
-            table = _column_table(one.columns.values())
+            table = _column_table(one)
             return [*scan_lines(one, one.verified), scanned, *table, *_queue_lines(one.queues)]
         return detail_lines(one)
 
@@ -163,22 +166,36 @@ def _queue_lines(queues: QueueProfile | None) -> list[str]:
     return [f"queue pairs: {'; '.join(figures)}"]
 
 
-def _column_table(columns: Iterable[ColumnProfile]) -> list[str]:
-    columns = list(columns)
-    header = ("column", "role", "strategy", "vectors pruned", "read", "of", "needed", "bytes read")
+_STORAGE_TITLES = ("bits", "stored", "decoded")
+
+
+def _storage_cells(storage: ColumnStorage) -> tuple[str, str, str]:
+    """Bits a value, bytes of the whole column in its files, and as plain Arrow."""
+    bits = _UNKNOWN if storage.bits is None else f"{storage.bits:.3g}"
+    return bits, human_bytes(storage.stored_bytes), human_bytes(storage.plain_bytes)
+
+
+def _column_table(scan: ScanProfile) -> list[str]:
+    columns: list[ColumnProfile] = list(scan.columns.values())
+    header = ("column", "role", "strategy", "encoding", *_STORAGE_TITLES)
+    read = ("vectors pruned", "read", "of", "needed", "bytes read")
     more = ("amplification", "commands", "blocks", "IOPS", "speed", "planned", "took")
     with_paths = any(column.paths for column in columns)
     in_parts = any(column.parts_pruned for column in columns)
+    on_codes = any(column.vectors_compared for column in columns)
     rows = []
     for column in columns:
         ratio = column.amplification
         seconds = column.clock.seconds
         counters = column.counters
+        storage = scan.storage(column.name)
         rows.append(
             (
                 column.name,
                 column.role,
                 column.strategy or _UNKNOWN,
+                storage.encoding,
+                *_storage_cells(storage),
                 human_count(column.vectors_pruned),
                 human_count(column.vectors_read),
                 human_count(column.vectors_total),
@@ -192,20 +209,25 @@ def _column_table(columns: Iterable[ColumnProfile]) -> list[str]:
                 human_seconds(column.planned.expected) if column.planned.taken else _UNKNOWN,
                 human_seconds(column.planned.taken) if column.planned.taken else _UNKNOWN,
                 *([human_count(column.parts_pruned)] * in_parts),
+                *([human_count(column.vectors_compared)] * on_codes),
                 *([", ".join(name for name, _ in column.paths.most_common()) or _UNKNOWN] * with_paths),
             )
         )
-    titles = (*header, *more, *(["parts pruned"] * in_parts), *(["path"] * with_paths))
-    return align_columns(titles, rows, left=3)
+    extra = (["parts pruned"] * in_parts, ["compared as codes"] * on_codes, ["path"] * with_paths)
+    titles = (*header, *read, *more, *(title for titles in extra for title in titles))
+    return align_columns(titles, rows, left=4)
 
 
-def _forecast_table(columns: Iterable[ColumnForecast]) -> list[str]:
-    header = ("column", "role", "strategy", "vectors pruned", "of", "to read", "planned")
+def _forecast_table(scan: ScanProfile, columns: Iterable[ColumnForecast]) -> list[str]:
+    header = ("column", "role", "strategy", "encoding", *_STORAGE_TITLES)
+    expected = ("vectors pruned", "of", "to read", "planned")
     rows = [
         (
             column.name,
             column.role,
             ", ".join(strategy.value for strategy, _ in column.strategies.most_common()) or _UNKNOWN,
+            scan.storage(column.name).encoding,
+            *_storage_cells(scan.storage(column.name)),
             human_count(column.vectors_pruned),
             human_count(column.vectors_total),
             human_bytes(column.bytes),
@@ -213,7 +235,7 @@ def _forecast_table(columns: Iterable[ColumnForecast]) -> list[str]:
         )
         for column in columns
     ]
-    return align_columns(header, rows, left=3)
+    return align_columns((*header, *expected), rows, left=4)
 
 
 def align_columns(header: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> list[str]:

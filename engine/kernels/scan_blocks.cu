@@ -1,11 +1,11 @@
 // Which distinct blocks hold a selection's rows.
+#include "engine/kernels/scan_launch.hpp"
 #include "engine/kernels/scan_layout.hpp"
 
 namespace bamquery {
 
 namespace {
 
-constexpr uint32_t kThreads = 256;
 constexpr uint32_t kRounds = 4;
 constexpr uint32_t kTile = kThreads * kRounds;
 
@@ -27,7 +27,6 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 /// `before` has the prefix sums of the tiles' counts, the total behind them.
 extern "C" __global__ void __launch_bounds__(kThreads)
     scan_list_blocks(const ScanItems items, const uint32_t* before, uint32_t* starts, uint32_t* ordinals) {
-  constexpr uint32_t kWarps = kThreads / 32;
   __shared__ uint32_t heads[kRounds * kWarps];
   const uint32_t warp = threadIdx.x / 32;
   const uint32_t count = items.items();

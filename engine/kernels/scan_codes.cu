@@ -1,11 +1,10 @@
 // A dictionary column's codes become places in the dictionaries of all of a chunk's fragments, end to end.
+#include "engine/kernels/scan_launch.hpp"
 #include "engine/kernels/scan_layout.hpp"
 
 namespace bamquery {
 
 namespace {
-
-constexpr uint32_t kThreads = 256;
 
 __device__ inline int32_t code_at(const byte* codes, uint32_t bits, uint32_t i) {
   switch (bits) {

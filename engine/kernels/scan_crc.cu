@@ -1,13 +1,12 @@
 // Compares vectors in this GPU's memory with their checksums: one warp a vector, a piece of it each lane.
 #include "engine/kernels/scan_crc.hpp"
+#include "engine/kernels/scan_launch.hpp"
 #include "engine/kernels/scan_layout.hpp"
 
 namespace bamquery {
 
 namespace {
 
-constexpr uint32_t kThreads = 256;
-constexpr uint32_t kWarps = kThreads / 32;
 constexpr uint32_t kTables = 4;
 
 struct Tables {

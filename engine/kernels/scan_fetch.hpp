@@ -4,7 +4,7 @@
 #include "driver/core/error_record.hpp"
 #include "driver/core/queues/queue_pool.hpp"
 #include "engine/kernels/scan_layout.hpp"
-#include "engine/kernels/scan_strings.hpp"
+#include "engine/kernels/strings/scan_strings.hpp"
 
 namespace bamquery {
 

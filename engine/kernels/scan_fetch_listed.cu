@@ -3,7 +3,7 @@
 // As scan_fetch.cu does, but what has landed is copied as it is: of the bytes of strings most are wanted, and
 // where they go is looked up faster in this GPU's own memory.
 #include "engine/kernels/scan_fetch.hpp"
-#include "engine/kernels/scan_strings.hpp"
+#include "engine/kernels/strings/scan_strings.hpp"
 
 namespace bamquery {
 

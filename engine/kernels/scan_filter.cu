@@ -1,17 +1,12 @@
 // Compares a streamed column and says which rows pass: one warp a vector.
+#include "engine/kernels/scan_launch.hpp"
 #include "engine/kernels/scan_layout.hpp"
 #include "engine/kernels/scan_predicate.hpp"
-
-#if !defined(BAMQUERY_SCAN_TYPE)
-#define BAMQUERY_SCAN_TYPE double
-#endif
 
 namespace bamquery {
 
 namespace {
 
-constexpr uint32_t kThreads = 256;
-constexpr uint32_t kWarps = kThreads / 32;
 constexpr uint32_t kLoadBytes = 16;
 
 template <typename T>

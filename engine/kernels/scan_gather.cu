@@ -1,11 +1,10 @@
 // Values at positions, out of vectors that lie in this GPU's memory.
+#include "engine/kernels/scan_launch.hpp"
 #include "engine/kernels/scan_layout.hpp"
 
 namespace bamquery {
 
 namespace {
-
-constexpr uint32_t kThreads = 256;
 
 // Where a position is among the vectors that are there: `slots` (null: all are) says where each went.
 __device__ inline uint64_t place_of(uint32_t position, const uint32_t* slots) {

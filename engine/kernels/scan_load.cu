@@ -1,14 +1,9 @@
 // Moves runs of bytes into this GPU's memory: from pinned host memory, or from files by NVMe commands.
 #include "engine/kernels/scan_copy.hpp"
 #include "engine/kernels/scan_fetch.hpp"
+#include "engine/kernels/scan_launch.hpp"
 
 namespace bamquery {
-
-namespace {
-
-constexpr uint32_t kThreads = 256;
-
-}  // namespace
 
 /// `bytes` from pinned host memory; both ends are multiples of 16.
 extern "C" __global__ void __launch_bounds__(kThreads)

@@ -1,14 +1,9 @@
 // Which vectors a scan has to read, by the zone map that lies in this GPU's memory.
+#include "engine/kernels/scan_launch.hpp"
 #include "engine/kernels/scan_layout.hpp"
 #include "engine/kernels/scan_zones.hpp"
 
 namespace bamquery {
-
-namespace {
-
-constexpr uint32_t kThreads = 256;
-
-}  // namespace
 
 /// wanted[v] = 1 for each vector that can hold a row that passes, and was wanted before (`first` is 0) or not
 /// asked for yet (1); `nan` is NaN's key. With `parts`, only those that can are left in its byte of `masks`,

@@ -1,12 +1,11 @@
 // How the rows of a selection lie: distinct groups of 2, 4, 8 ... rows of their fragments.
+#include "engine/kernels/scan_launch.hpp"
 #include "engine/kernels/scan_layout.hpp"
 
 namespace bamquery {
 
 namespace {
 
-constexpr uint32_t kThreads = 256;
-constexpr uint32_t kWarps = kThreads / 32;
 constexpr uint32_t kLevels = 16;
 constexpr uint32_t kNowhere = ~0u;
 /// Vectors of the largest group: rows farther apart than that are never in one.

@@ -1,24 +1,13 @@
 // From bits to positions: prefix sums, and what is picked by them.
+#include "engine/kernels/scan_launch.hpp"
 #include "engine/kernels/scan_layout.hpp"
+#include "engine/kernels/scan_prefix.hpp"
 
 namespace bamquery {
 
 namespace {
 
-constexpr uint32_t kThreads = 256;
-constexpr uint32_t kWarps = kThreads / 32;
-constexpr uint32_t kScanThreads = 1024;
 constexpr uint32_t kScanItems = 4;
-
-__device__ inline uint32_t warp_prefix(uint32_t value) {
-  const uint32_t lane = Lanes::lane();
-#pragma unroll
-  for (uint32_t distance = 1; distance < 32; distance *= 2) {
-    const uint32_t before = __shfl_up_sync(~0u, value, distance);
-    if (lane >= distance) value += before;
-  }
-  return value;  // this lane's included
-}
 
 }  // namespace
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from bamquery.engine.profiling.queue_profile import QueueProfile
     from bamquery.engine.profiling.vector_map import VectorMap
+    from bamquery.storage.fragments.column_storage import ColumnStorage
+    from bamquery.storage.fragments.fragment import Fragment
 
 
 @dataclass
@@ -80,7 +82,7 @@ class ReadClock:
             self._seconds += seconds
 
     @contextmanager
-    def reading(self) -> Iterator[None]:
+    def measure_read(self) -> Iterator[None]:
         """Around one read."""
         with self._lock:
             if self._active == 0:
@@ -114,6 +116,8 @@ class ColumnProfile:
     """Of those, vectors that zone maps ruled out."""
     vectors_read: int = 0
     """Of those, vectors of which something was read."""
+    vectors_compared: int = 0
+    """Of the vectors read, those whose rows a CPU compared as codes, without decoding them."""
     parts_pruned: int = 0
     """Parts (of 128 rows) of these that zone maps ruled out, so that they were not read."""
     rows_needed: int = 0
@@ -151,6 +155,7 @@ class ColumnProfile:
             "vectors_total": self.vectors_total,
             "vectors_pruned": self.vectors_pruned,
             "vectors_read": self.vectors_read,
+            "vectors_compared": self.vectors_compared,
             "parts_pruned": self.parts_pruned,
             "rows_needed": self.rows_needed,
             "bytes_needed": self.bytes_needed,
@@ -191,6 +196,8 @@ class ScanProfile(OperatorProfile):
     volume: dict[str, Any] = field(default_factory=dict)
     """The `DeviceProfile` that strategies were chosen by; empty where no file was opened."""
     columns: dict[str, ColumnProfile] = field(default_factory=dict)
+    fragments: Sequence[Fragment] = field(default=(), repr=False)
+    """Of the table; empty where nothing of them was asked for."""
     notes: list[str] = field(default_factory=list)
     """What did not run as asked, and why."""
     queues: QueueProfile | None = None
@@ -199,6 +206,18 @@ class ScanProfile(OperatorProfile):
     """What was done with each vector, where the setting `profile_vectors` asks for it."""
     clock: ReadClock = field(default_factory=ReadClock)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _storage: dict[str, ColumnStorage] = field(default_factory=dict, repr=False)
+
+    def storage(self, column: str) -> ColumnStorage:
+        """How all of the table's fragments store a column; looked up when somebody asks."""
+        from bamquery.storage.fragments.column_storage import (  # noqa: PLC0415 (which few queries need)
+            table_column_storage,
+        )
+
+        found = self._storage.get(column)
+        if found is None:
+            found = self._storage[column] = table_column_storage(self.fragments, column)
+        return found
 
     @property
     def reader_path(self) -> str:
@@ -240,11 +259,23 @@ class ScanProfile(OperatorProfile):
                 "zone_maps": self.zone_maps,
                 "strategy": self.strategy,
                 "volume": dict(self.volume),
-                "columns": [column.to_dict() for column in self.columns.values()],
+                "columns": [
+                    column.to_dict() | _storage_to_dict(self.storage(name))
+                    for name, column in self.columns.items()
+                ],
                 "queues": None if self.queues is None else self.queues.to_dict(),
                 "vector_map": None if self.vector_map is None else self.vector_map.to_dict(),
                 "notes": list(self.notes),
             }
+
+
+def _storage_to_dict(storage: ColumnStorage) -> dict[str, Any]:
+    return {
+        "encodings": dict(storage.encodings),
+        "bits": storage.bits,
+        "bytes_stored": storage.stored_bytes,
+        "bytes_decoded": storage.plain_bytes,
+    }
 
 
 @dataclass

@@ -39,7 +39,7 @@ def call_values(rows: WindowRows[V, C, A], window: Window, rest: RestOfPartition
                 ranges[call.frame] = frames.find(call.frame)
             outside = None if rest is None else (rest.before[number], rest.after[number])
             values = _values_of_frames(rows, call, ranges[call.frame], outside)
-        found.append(rows.hold(values, call.type))
+        found.append(rows.materialize(values, call.type))
     return found
 
 

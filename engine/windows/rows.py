@@ -91,7 +91,7 @@ class WindowRows(ABC, Generic[V, C, A]):
         """
 
     @abstractmethod
-    def hold(self, values: A, kind: pa.DataType) -> A:
+    def materialize(self, values: A, kind: pa.DataType) -> A:
         """The same, computed by now, but for strings.
 
         Raises:

@@ -110,13 +110,13 @@ def measure(gpu: Any, bits: int, rows: int, share: float, repeat: int) -> list[K
         runs: tuple[tuple[str, str, tuple[str, ...], tuple[Any, ...], int], ...] = (
             (
                 "filter by codes",
-                "scan_packed_filter",
+                "packed/filter:scan_packed_filter",
                 (_DEFINE,),
                 (packed, vectors, predicate, mask, counts),
                 grid,
             ),
             (
-                *("unpack", "scan_packed_gather:scan_packed_unpack", (_DEFINE,)),
+                *("unpack", "packed/gather:scan_packed_unpack", (_DEFINE,)),
                 *((packed, vectors, values, validity, counter), grid),
             ),
             (
@@ -125,7 +125,7 @@ def measure(gpu: Any, bits: int, rows: int, share: float, repeat: int) -> list[K
                 grid,
             ),
             (
-                *("compare checksums", "scan_packed_load:scan_packed_crc", ()),
+                *("compare checksums", "packed/load:scan_packed_crc", ()),
                 *((files, slots, vectors, payload, checksums, counter), check_grid),
             ),
         )

@@ -67,7 +67,7 @@ def main(argv: Sequence[str]) -> int:
         path = Path(folder) / "db"
         _load(path, rows, options.queries)
         for query in options.queries:
-            results.append(_in_process(path, query, argv))
+            results.append(_run_in_process(path, query, argv))
             sys.stderr.write(f"{results[-1]}\n")
     table = _table(results)
     sys.stdout.write(table)
@@ -104,7 +104,7 @@ def _batches(rows: int, step: int, schema: pa.Schema) -> Iterator[pa.RecordBatch
         yield pa.record_batch([keys, values], schema.names)
 
 
-def _in_process(path: Path, query: str, argv: Sequence[str]) -> dict[str, Any]:
+def _run_in_process(path: Path, query: str, argv: Sequence[str]) -> dict[str, Any]:
     command = [sys.executable, "-m", "bamquery", "bench", "spill", *argv, "--run", str(path), query]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:

@@ -74,10 +74,10 @@ def main(argv: Sequence[str]) -> int:
                     "machine": describe_machine(options.folder or Path(tempfile.gettempdir())),
                     "rows": rows,
                     **settings,
-                    "results": _in_order(found),
+                    "results": _sort_by_case(found),
                 }
                 options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-    table = _table(_in_order(found))
+    table = _table(_sort_by_case(found))
     sys.stdout.write(table)
     if options.markdown:
         options.markdown.write_text(table, encoding="utf-8")
@@ -117,7 +117,7 @@ def _earlier_results(path: Path, asked: Mapping[str, Any]) -> dict[str, dict[str
     return {one["case"]: one for one in report["results"]}
 
 
-def _in_order(found: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
+def _sort_by_case(found: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
     return [found[case.name] for case in CASES if case.name in found]
 
 

@@ -93,10 +93,10 @@ def _convert(array: Array, column: TripColumn) -> tuple[Array, Problems]:
     if column.kind in (Kind.TIME, Kind.AMOUNT):
         plain = compute.dictionary_decode(array) if pa.types.is_dictionary(array.type) else array
         return _times(plain, column) if column.kind is Kind.TIME else _amounts(plain, column)
-    return _by_value(array, column)
+    return _convert_distinct(array, column)
 
 
-def _by_value(array: Array, column: TripColumn) -> tuple[Array, Problems]:
+def _convert_distinct(array: Array, column: TripColumn) -> tuple[Array, Problems]:
     """Read each distinct value once (there are few, whatever their type), then spread the results."""
     read_as = _READERS[column.kind]
     values: list[int | str | None] = []

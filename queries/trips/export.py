@@ -1,8 +1,9 @@
 """A Parquet copy of a table's rows, for the systems that BamQuery is compared with and checked by.
 
-The rows are taken from the fragments' Arrow files by pyarrow alone, so a fault in BamQuery's own reading
-cannot hide in the copy. It is a folder with one file for each fragment, written by several threads at a time:
-encoding is what takes long.
+Rows of plain fragments are taken from their Arrow files by pyarrow alone, so a fault in BamQuery's reading
+cannot hide in the copy. Of fragments with encoded columns pyarrow sees bytes: these are decoded as
+`open_fragment` does, by the decoder that queries have, too, and by nothing else of them. The copy is a folder
+with one file for each fragment, written by several threads at a time: encoding is what takes long.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +24,9 @@ import pyarrow.parquet
 from bamquery.errors import StorageError
 from bamquery.queries.trips.arrow import arrow
 from bamquery.queries.trips.parquet_files import parquet_files
+from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.ingest import Progress
+from bamquery.storage.tables.open_fragment import fragment_batches
 from bamquery.storage.tables.snapshot import Snapshot
 
 # DuckDB's own choice for a row group; pieces of this size, one a thread, are all that is in memory.
@@ -57,16 +60,8 @@ def export(
         Whether it was written.
 
     Raises:
-        StorageError: it cannot be written, or something else is there; or columns are encoded, which pyarrow
-            alone cannot read.
+        StorageError: it cannot be written, or something else is there.
     """
-    for fragment in snapshot.fragments:
-        if any(layout.encoding is not None for layout in fragment.layout.columns):
-            raise StorageError(
-                "has encoded columns, of which pyarrow alone makes no copy: name one with the same rows by "
-                "--parquet, or store the table WITH (encoding = 'plain')",
-                fragment.path,
-            )
     source = _fingerprint(snapshot, columns)
     if _is_copy(path, source, max(len(snapshot.fragments), 1)):
         return False
@@ -106,28 +101,32 @@ def _write_parts(
         _parquet.write_table(schema.empty_table(), folder / _part(0))
     failed = threading.Event()
 
-    def write(place: int, source: Path) -> None:
-        with (
-            arrow.memory_map(str(source)) as mapped,
-            arrow.ipc.open_file(mapped) as file,
-            _parquet.ParquetWriter(folder / _part(place), schema) as writer,
-        ):
-            batch = file.get_batch(0).select(schema.names)
-            for start in range(0, batch.num_rows, ROW_GROUP):
-                if failed.is_set():
-                    return
-                piece = batch.slice(start, ROW_GROUP)
-                writer.write_batch(piece.cast(schema))
-                counter.add(piece.num_rows)
+    def write(place: int, source: Fragment) -> None:
+        with _parquet.ParquetWriter(folder / _part(place), schema) as writer:
+            for batch in _batches(source, schema):
+                for start in range(0, batch.num_rows, ROW_GROUP):
+                    if failed.is_set():
+                        return
+                    piece = batch.slice(start, ROW_GROUP)
+                    writer.write_batch(piece.cast(schema))
+                    counter.add(piece.num_rows)
 
     with ThreadPoolExecutor(threads, thread_name_prefix="export") as pool:
-        parts = [pool.submit(write, *part) for part in enumerate(f.path for f in snapshot.fragments)]
+        parts = [pool.submit(write, *part) for part in enumerate(snapshot.fragments)]
         try:
             for part in parts:
                 part.result()
         except BaseException:
             failed.set()
             raise
+
+
+def _batches(fragment: Fragment, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    if fragment.layout.is_encoded:
+        yield from fragment_batches(fragment, schema.remove_metadata())
+        return
+    with arrow.memory_map(str(fragment.path)) as mapped, arrow.ipc.open_file(mapped) as file:
+        yield file.get_batch(0).select(schema.names)
 
 
 def _part(place: int) -> str:

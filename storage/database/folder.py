@@ -60,7 +60,7 @@ def require_unused(folder: Path, names: Sequence[str]) -> None:
 
 def create_folder(folder: Path, filesystem: FileSystem) -> None:
     """Make the folder, its parents and its marker, on the drive once it returns; another process may, too."""
-    for path in reversed(_up_to_existing(folder)):
+    for path in reversed(_walk_up_to_existing(folder)):
         existed = path.exists()
         filesystem.make_directory(path)
         try:
@@ -97,7 +97,7 @@ def _write_marker(draft: Path, filesystem: FileSystem) -> None:
         file.close()
 
 
-def _up_to_existing(folder: Path) -> list[Path]:
+def _walk_up_to_existing(folder: Path) -> list[Path]:
     """The folder and its parents up to the first that exists."""
     found = [folder]
     while not found[-1].exists():

@@ -47,11 +47,18 @@ class ColumnShape:
         buffers: that a row has a part in.
         rounds: of reads, each of which needs the answer of the one before.
         form: what decoding is measured as; `plain` values need none.
+        refers: what is read of a single row may ask for more, and so for another round.
     """
 
     buffers: tuple[BufferShape, ...]
     rounds: int = 1
     form: str = "plain"
+    refers: bool = False
+
+    @property
+    def block_rounds(self) -> int:
+        """Rounds of reads of single rows."""
+        return self.rounds + 1 if self.refers else self.rounds
 
 
 @dataclass(frozen=True, slots=True)

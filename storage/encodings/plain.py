@@ -41,7 +41,7 @@ class ColumnPlace:
         return np.minimum(self.rows - vectors * VECTOR_ROWS, VECTOR_ROWS)
 
     @contextmanager
-    def naming(self, part: str, vectors: NDArray[np.int64]) -> Iterator[None]:
+    def name_vector_in_errors(self, part: str, vectors: NDArray[np.int64]) -> Iterator[None]:
         """Say of which vector a failed checksum is."""
         try:
             yield
@@ -70,7 +70,7 @@ class PlainColumn:
         rows = int(place.vector_rows(vectors).sum())
         offsets, lengths = vector_ranges(place.layout.values, self._bits, vectors)
         checksums = place.checksums.values[vectors] if verify else None
-        with place.naming("values", vectors):
+        with place.name_vector_in_errors("values", vectors):
             values = reader.read_ranges(offsets, lengths, counters, checksums)
         nulls, bitmap = self._validity.read_vectors(reader, vectors, counters, verify=verify)
         return pa.Array.from_buffers(place.type, rows, [bitmap, values], nulls)
@@ -123,9 +123,9 @@ class Validity:
         # Bits that were not verified may have another number of nulls; Arrow trusts the one it is told.
         trusted = total if verify else -1
         assert place.checksums.validity is not None
-        mixed = self._mixed(vectors)
+        mixed = self._select_mixed_vectors(vectors)
         offsets, lengths = vector_ranges(place.layout.validity, 1, mixed)
-        with place.naming("validity bits", mixed):
+        with place.name_vector_in_errors("validity bits", mixed):
             data = reader.read_ranges(
                 offsets, lengths, counters, place.checksums.validity[mixed] if verify else None
             )
@@ -161,7 +161,7 @@ class Validity:
         validity = self._place.layout.validity
         if validity is None:
             return Footprint(0, 0)
-        return whole_footprint(validity, 1, self._mixed(vectors), block_size)
+        return whole_footprint(validity, 1, self._select_mixed_vectors(vectors), block_size)
 
     def rows_footprint(self, rows: NDArray[np.int64], block_size: int) -> Footprint:
         """What `read_rows` takes."""
@@ -176,10 +176,10 @@ class Validity:
         """Of the bitmap, if rows of these vectors need it."""
         if self._place.layout.validity is None or not len(vectors):
             return ()
-        mixed = len(self._mixed(vectors))
+        mixed = len(self._select_mixed_vectors(vectors))
         return (BufferShape(1, mixed / len(vectors)),) if mixed else ()
 
-    def _mixed(self, vectors: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _select_mixed_vectors(self, vectors: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of `vectors` that have nulls and values."""
         nulls = self._place.null_counts[vectors]
         return vectors[(nulls > 0) & (nulls < self._place.vector_rows(vectors))]

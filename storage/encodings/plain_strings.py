@@ -37,7 +37,7 @@ class PlainStrings:
         counts = place.vector_rows(vectors)
         rows = int(counts.sum())
         ranges = self._offset_ranges(vectors)
-        with place.naming("offsets", vectors):
+        with place.name_vector_in_errors("offsets", vectors):
             stored = reader.read_ranges(*ranges, counters, self._offsets_crcs[vectors] if verify else None)
         offsets = pa.allocate_buffer(_OFFSET_BYTES * (rows + 1))
         bad, starts, lengths = _native.join_offsets(stored, counts, place.layout.values.length, offsets)
@@ -47,7 +47,7 @@ class PlainStrings:
         if bad >= 0:
             raise place.corrupt(int(vectors[bad]), "its offsets do not ascend within its column")
         checksums = place.checksums.values[vectors] if verify else None
-        with place.naming("bytes", vectors):
+        with place.name_vector_in_errors("bytes", vectors):
             data = reader.read_ranges(place.layout.values.offset + starts, lengths, counters, checksums)
         nulls, bitmap = self._validity.read_vectors(reader, vectors, counters, verify=verify)
         return pa.Array.from_buffers(place.type, rows, [bitmap, offsets, data], nulls)

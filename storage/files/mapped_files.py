@@ -117,9 +117,9 @@ class MappedFiles:
             return len(self._maps), sum(mapped.bytes for mapped in self._maps.values())
 
     def forget(self, folder: Path) -> None:
-        """Keep no maps of the files below a folder; those who `watch` keep none of the files either."""
+        """Keep no maps of the files below a folder, or of one file; nor do those who `watch`."""
         with self._lock:
-            for key in [key for key in self._maps if folder in key[0].parents]:
+            for key in [key for key in self._maps if folder in (key[0], *key[0].parents)]:
                 self._drop(key)
             watchers = list(self._watchers)
         for watcher in watchers:

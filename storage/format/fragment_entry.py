@@ -11,7 +11,7 @@ from bamquery.errors import CorruptionError
 
 _ID: Final = re.compile(r"[0-9A-Za-z_-]{1,128}")
 _SCHEMA_VERSION: Final = "era"
-"""The member of `schema_version`."""
+"""The member of `schema_version`, by the name that format 3 gave it."""
 
 
 @dataclass(frozen=True, slots=True)

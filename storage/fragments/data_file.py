@@ -129,7 +129,7 @@ class _DataFile:
     ) -> WrittenColumn:
         """The source's column, or what `chunks` make of it, which are of `type_`."""
         field = self._schema.field(index)
-        with _naming(field.name, self._path):
+        with _name_column_in_errors(field.name, self._path):
             column = write_column(
                 self._file,
                 self._position,
@@ -144,7 +144,7 @@ class _DataFile:
 
     def _unify(self, index: int) -> pa.Array[Any]:
         field = self._schema.field(index)
-        with _naming(field.name, self._path):
+        with _name_column_in_errors(field.name, self._path):
             values: pa.Array[Any] = unify(field.type, self._source.chunks(index))
             return values
 
@@ -256,7 +256,7 @@ class _EncodedFile(_DataFile):
     def _write_strings(self, index: int) -> WrittenColumn:
         """By a dictionary, where few of them are different."""
         type_ = self._schema.field(index).type
-        with _naming(self._schema.field(index).name, self._path):
+        with _name_column_in_errors(self._schema.field(index).name, self._path):
             found = StringDictionary(type_, self._source.chunks(index))
         if not found.is_worth:
             return self._write_column(index, None, found.strings())
@@ -289,7 +289,7 @@ class _EncodedFile(_DataFile):
 
 
 @contextmanager
-def _naming(column: str, path: Path) -> Iterator[None]:
+def _name_column_in_errors(column: str, path: Path) -> Iterator[None]:
     """Values that do not fit are the source's fault: say which column."""
     try:
         yield

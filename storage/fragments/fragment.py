@@ -122,7 +122,7 @@ class Fragment:
         if stored is None:
             place = self._place(column)
             if place.layout.encoding is not None:
-                stored = PackedColumn(place, self._statistics.packing(self._positions[column]))
+                stored = PackedColumn(place, self._statistics.packing_parameters(self._positions[column]))
             else:
                 stored = PlainStrings(place) if is_string_like(place.type) else PlainColumn(place)
             self._columns[column] = stored
@@ -171,6 +171,10 @@ class Fragment:
     def parts(self, column: str) -> Parts | None:
         """The parts of the column's vectors; None if it has none."""
         return self._statistics.parts(self._positions[column])
+
+    def statistics_bytes(self, column: str) -> int:
+        """What zone map and checksums of the column take on disk, decode parameters aside."""
+        return self._statistics.column_bytes(self._positions[column])
 
     def _column_statistics(self, column: str) -> Any:
         return self._statistics.column(self._positions[column])

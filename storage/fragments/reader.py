@@ -11,7 +11,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bamquery.errors import CorruptionError
+from bamquery.storage.encodings.packed.column import PackedColumn
+from bamquery.storage.encodings.packed.vectors import PackedVectors
 from bamquery.storage.format.layout import VECTOR_ROWS
+from bamquery.storage.format.storable_types import is_string_like
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.readers.block_reader import BlockReader, ReadCounters
 
@@ -39,6 +42,8 @@ class FragmentReader:
     def fetch_vectors(self, column: str, rows: NDArray[np.int64], counters: ReadCounters) -> pa.Array[Any]:
         """The values at `rows`, from whole vectors, so that they can be verified."""
         vectors, positions = locate(rows)
+        if self.is_packed(column):
+            return self.decode(column, self.read_packed(column, vectors, counters), positions, counters)
         array = self.stream(column, vectors, counters)
         if len(array) == len(rows):
             return array
@@ -51,6 +56,52 @@ class FragmentReader:
         """The values at `rows`, from only the blocks that hold them; checksums cannot be compared."""
         array = self._fragment.column(column).read_rows(self._reader, rows, counters)
         return self._finish(column, array, counters)
+
+    def is_packed(self, column: str) -> bool:
+        """Whether the column is stored as codes, so that `read_packed` and `decode` can be asked for it."""
+        return isinstance(self._fragment.column(column), PackedColumn)
+
+    def read_packed(self, column: str, vectors: NDArray[np.int64], counters: ReadCounters) -> PackedVectors:
+        """The rows of `vectors` as they are stored, of a column that is packed."""
+        stored = self._fragment.column(column)
+        assert isinstance(stored, PackedColumn)
+        return stored.read_packed(self._reader, vectors, counters, verify=self._verify)
+
+    def decode(
+        self,
+        column: str,
+        packed: PackedVectors,
+        positions: NDArray[np.int64] | None,
+        counters: ReadCounters,
+    ) -> pa.Array[Any]:
+        """Values of what `read_packed` gave: those at ascending positions among its rows; None: all."""
+        array = packed.decode() if positions is None else packed.pick(positions)
+        return self._finish(column, array, counters)
+
+    def string_bytes(
+        self,
+        column: str,
+        packed: PackedVectors,
+        positions: NDArray[np.int64] | None,
+        counters: ReadCounters,
+    ) -> int:
+        """Bytes of strings that `decode` would give; 0 of columns of another type."""
+        if not is_string_like(self._fragment.schema.field(self._fragment.column_index(column)).type):
+            return 0
+        dictionary: Any = self.dictionary(column, counters)
+        lengths: Any = pc.binary_length(dictionary)
+        codes: Any = packed.decode() if positions is None else packed.pick(positions)
+        if not len(lengths) or codes.null_count == len(codes):
+            return 0
+        # Codes that are none are found out where strings are made of them.
+        return int(lengths.to_numpy().take(codes.drop_null().to_numpy(), mode="clip").sum())
+
+    def dictionary(self, column: str, counters: ReadCounters) -> pa.Array[Any] | None:
+        """What the column's codes stand for; None if it has no dictionary."""
+        layout = self._fragment.layout.columns[self._fragment.column_index(column)]
+        if layout.dictionary is None:
+            return None
+        return self._fragment.dictionary(column, self._reader, counters)
 
     def _finish(self, column: str, array: pa.Array[Any], counters: ReadCounters) -> pa.Array[Any]:
         index = self._fragment.column_index(column)

@@ -19,6 +19,8 @@ from bamquery.storage.format.fragment_entry import FragmentEntry
 from bamquery.storage.format.storable_types import require_stored_schema
 
 Scalar: TypeAlias = "pa.Scalar[Any]"
+SCHEMA_VERSIONS: Final = "eras"
+"""The member of a manifest that has them, by the name that format 3 gave it."""
 _RULE_KEYS: Final = frozenset({"not_null", "default", "initial"})
 
 
@@ -59,7 +61,7 @@ class FragmentColumns:
 
 @dataclass(frozen=True, slots=True)
 class Evolution:
-    """Rules of a version's columns, one each or none at all, and the eras that its fragments are from."""
+    """Rules of a version's columns, one each or none at all, and its fragments' schema versions."""
 
     rules: tuple[ColumnRule, ...] = ()
     schema_versions: tuple[SchemaVersion, ...] = ()
@@ -75,11 +77,11 @@ class Evolution:
         """What a fragment of a table of `schema` has of its columns."""
         if entry.schema_version is None:
             return FragmentColumns(schema, tuple(range(len(schema))), schema)
-        era = self.schema_versions[entry.schema_version]
-        present = [(place, field) for place, field in zip(era.columns, schema, strict=True)]
+        version = self.schema_versions[entry.schema_version]
+        present = [(place, field) for place, field in zip(version.columns, schema, strict=True)]
         kept = [(place, field) for place, field in present if place is not None]
         return FragmentColumns(
-            era.schema, tuple(place for place, _ in kept), pa.schema([field for _, field in kept])
+            version.schema, tuple(place for place, _ in kept), pa.schema([field for _, field in kept])
         )
 
     def drop_unused_versions(
@@ -87,7 +89,7 @@ class Evolution:
     ) -> tuple[Evolution, tuple[FragmentEntry, ...]]:
         """The same without schemas that no fragment is from, and without rules that say nothing."""
         used = sorted({entry.schema_version for entry in fragments if entry.schema_version is not None})
-        moved = {era: position for position, era in enumerate(used)}
+        moved = {number: position for position, number in enumerate(used)}
         entries = [
             e if e.schema_version is None else replace(e, schema_version=moved[e.schema_version])
             for e in fragments
@@ -97,7 +99,7 @@ class Evolution:
             rules = tuple(replace(rule, initial=None) for rule in rules)
         if all(rule == ColumnRule() for rule in rules):
             rules = ()
-        return Evolution(rules, tuple(self.schema_versions[era] for era in used)), tuple(entries)
+        return Evolution(rules, tuple(self.schema_versions[number] for number in used)), tuple(entries)
 
     def to_json(self) -> dict[str, Any]:
         """Members for the manifest; none where there is nothing to say."""
@@ -105,9 +107,9 @@ class Evolution:
         if self.rules:
             members["columns"] = [_rule_to_json(rule) for rule in self.rules]
         if self.schema_versions:
-            members["eras"] = [
-                {"schema": _text(era.schema.serialize()), "columns": list(era.columns)}
-                for era in self.schema_versions
+            members[SCHEMA_VERSIONS] = [
+                {"schema": _text(version.schema.serialize()), "columns": list(version.columns)}
+                for version in self.schema_versions
             ]
         return members
 
@@ -119,12 +121,12 @@ class Evolution:
             ValueError, pa.ArrowException, OSError: anything else.
         """
         rules = _list(members.get("columns", []), "columns")
-        eras = _list(members.get("eras", []), "eras")
+        versions = _list(members.get(SCHEMA_VERSIONS, []), "schema versions")
         if rules and len(rules) != len(schema):
             raise ValueError(f"it has {len(rules)} rules for {len(schema)} columns")
         return cls(
             tuple(_rule(data, field) for data, field in zip(rules, schema, strict=False)),
-            tuple(_parse_schema_version(data, schema) for data in eras),
+            tuple(_parse_schema_version(data, schema) for data in versions),
         )
 
 
@@ -166,24 +168,24 @@ def _rule(data: Any, field: pa.Field[Any]) -> ColumnRule:
 
 def _parse_schema_version(data: Any, schema: pa.Schema) -> SchemaVersion:
     if not isinstance(data, dict) or set(data) != {"schema", "columns"}:
-        raise ValueError("an era must have a schema and columns")
+        raise ValueError("a schema version must have a schema and columns")
     written = pa.ipc.read_schema(_bytes(data["schema"]))
     if not len(written):
-        raise ValueError("an era has no columns")
+        raise ValueError("a schema version has no columns")
     require_stored_schema(written)
-    columns = _list(data["columns"], "columns of an era")
+    columns = _list(data["columns"], "columns of a schema version")
     if len(columns) != len(schema):
-        raise ValueError(f"an era knows {len(columns)} columns of {len(schema)}")
+        raise ValueError(f"a schema version knows {len(columns)} columns of {len(schema)}")
     for place, field in zip(columns, schema, strict=True):
         if place is None:
             continue
         if type(place) is not int or not 0 <= place < len(written):
-            raise ValueError(f"an era has no column {place!r}")
+            raise ValueError(f"a schema version has no column {place!r}")
         if written.field(place).type != field.type:
             raise ValueError(f'column "{field.name}" was of another type')
     known = [place for place in columns if place is not None]
     if len(set(known)) != len(known):
-        raise ValueError("a column of an era is two of today's")
+        raise ValueError("a column of a schema version is two of today's")
     return SchemaVersion(written, tuple(columns))
 
 

@@ -47,13 +47,14 @@ class StringDictionary:
     def _take(self) -> bool:
         for chunk in self._chunks:
             self._require_offsets(chunk)
-            codes = self._encode(chunk)
-            self._rows += len(chunk)
-            many = self._rows >= _LOOKED_AT and _FEW * len(self._known) > self._rows
-            if many or len(self._known) > _MOST_VALUES:
-                self._last = chunk
-                return False
-            self._codes.append(codes.cast(pa.uint16()))
+            for start in range(0, len(chunk), _LOOKED_AT):  # long chunks may soon be of too many values
+                codes = self._encode(chunk.slice(start, _LOOKED_AT))
+                self._rows += len(codes)
+                many = self._rows >= _LOOKED_AT and _FEW * len(self._known) > self._rows
+                if many or len(self._known) > _MOST_VALUES:
+                    self._last = chunk.slice(start)
+                    return False
+                self._codes.append(codes.cast(pa.uint16()))
         return True
 
     def _require_offsets(self, chunk: Any) -> None:

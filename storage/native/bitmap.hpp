@@ -66,6 +66,26 @@ inline std::int64_t copy_bits(Bits source, std::int64_t count, std::uint8_t* tar
   return set;
 }
 
+/// The places of set bits among the first `count`, ascending, to `places`, which has room for them all.
+inline void set_bits(Bits bits, std::int64_t count, std::int64_t* places) {
+  for (std::int64_t at = 0; at < count; at += 64) {
+    std::uint64_t word = bits.word(at, static_cast<int>(std::min<std::int64_t>(64, count - at)));
+    for (; word != 0; word &= word - 1) *places++ = at + std::countr_zero(word);
+  }
+}
+
+/// The indexes of those of `count` places whose bits are set, ascending, to `indexes`, which has room for
+/// them all; returns how many there are.
+inline std::int64_t set_among(Bits bits, const std::int64_t* places, std::int64_t count,
+                              std::int64_t* indexes) {
+  std::int64_t found = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    indexes[found] = i;
+    found += bits[places[i]] ? 1 : 0;
+  }
+  return found;
+}
+
 /// How many of the first `count` bits are set.
 inline std::int64_t count_bits(Bits bits, std::int64_t count) {
   std::int64_t set = 0;

@@ -1,6 +1,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "driver/native/bindings/bindings.hpp"
 #include "driver/native/bindings/buffers.hpp"
@@ -46,6 +47,30 @@ std::int64_t py_copy_bits(const py::object& source, std::int64_t source_bit, std
   require(count >= 0 && target_bit >= 0 && target_bit + count <= 8 * size_of(to), "target is too small");
   const py::gil_scoped_release unlocked;
   return copy_bits(from.bits(), count, reinterpret_cast<std::uint8_t*>(to.writable().data()), target_bit);
+}
+
+py::array_t<std::int64_t> py_set_bits(const py::object& bits, std::int64_t count) {
+  require(count >= 0, "a count is negative");
+  const BitmapView from(bits, 0, count);
+  py::array_t<std::int64_t> places(static_cast<py::ssize_t>(count_bits(from.bits(), count)));
+  std::int64_t* out = places.mutable_data();
+  const py::gil_scoped_release unlocked;
+  set_bits(from.bits(), count, out);
+  return places;
+}
+
+py::array_t<std::int64_t> py_set_among(const py::object& bits, const RowArray& places) {
+  const ByteView from(bits, false);
+  const auto asked = as_span(places);
+  for (const std::int64_t place : asked) require(place >= 0 && place < 8 * size_of(from), "no such bit");
+  std::vector<std::int64_t> found(asked.size() + 1);
+  std::int64_t count;
+  {
+    const py::gil_scoped_release unlocked;
+    const Bits of{reinterpret_cast<const std::uint8_t*>(from.bytes().data()), 0};
+    count = set_among(of, asked.data(), static_cast<std::int64_t>(asked.size()), found.data());
+  }
+  return py::array_t<std::int64_t>(static_cast<py::ssize_t>(count), found.data());
 }
 
 void py_copy_values(const py::object& source, std::int64_t source_row, std::int64_t rows, std::int64_t width,
@@ -219,6 +244,8 @@ void bind_storage(py::module_& module) {
   using py::arg;
   module.def("copy_bits", &py_copy_bits, arg("source"), arg("source_bit"), arg("count"), arg("target"),
              arg("target_bit"));
+  module.def("set_bits", &py_set_bits, arg("bits"), arg("count"));
+  module.def("set_among", &py_set_among, arg("bits"), arg("places"));
   module.def("copy_values", &py_copy_values, arg("source"), arg("source_row"), arg("rows"), arg("width"),
              arg("validity"), arg("validity_bit"), arg("target"), arg("target_row"));
   module.def("vector_statistics", &py_vector_statistics, arg("kind"), arg("values"), arg("validity"),

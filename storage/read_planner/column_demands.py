@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bamquery.storage.encodings.encoding import BufferShape, ColumnShape, Footprint, StoredColumn
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.fragments.reader import vectors_of
-from bamquery.storage.read_planner.cost_model import Path, ReadDemand
+from bamquery.storage.read_planner.cost_model import SINGLE_ROWS, Path, ReadDemand
 from bamquery.storage.read_planner.hit_pyramid import HitPyramid
 from bamquery.storage.read_planner.strategy import Strategy
 
@@ -21,6 +21,10 @@ _LARGE_RUN: Final = 64 << 10
 """Bytes of runs, on average, that read as fast as a stream."""
 _LARGE_COPY: Final = 256 << 10
 """The same of a GPU's copy engine, whose copies are each started by the host."""
+_PICK: Final = 6
+"""Values of a packed vector that are decoded together while one by itself is: as in pick.cpp."""
+_SECTOR: Final = 32
+"""Bytes that a GPU loads at least."""
 _PAYLOAD_STEP: Final = 16
 """Bytes on a multiple of which packed vectors begin, whose widths differ."""
 
@@ -33,11 +37,13 @@ class ReaderShape:
         block_size: bytes.
         request_bytes: of the largest command; None: a run is a run, as in memory maps.
         verifies: what is read whole is compared with checksums.
+        sees_rows: single values are loaded without their blocks.
     """
 
     block_size: int
     request_bytes: int | None = None
     verifies: bool = True
+    sees_rows: bool = False
 
 
 def stored_demands(
@@ -46,15 +52,21 @@ def stored_demands(
     candidates: NDArray[np.int64],
     reader: ReaderShape,
     strategies: Sequence[Strategy] = tuple(Strategy),
+    *,
+    decodes: bool = True,
 ) -> dict[Strategy, ReadDemand]:
-    """Of a column for ascending row ids, all of which are in the vectors `candidates`: counted exactly."""
+    """Of a column for ascending row ids, all of which are in the vectors `candidates`: counted exactly.
+
+    No row ids: all rows. Without `decodes`, what is read whole is only compared as it is stored.
+    """
     shape, block = stored.shape(candidates), reader.block_size
 
     def demand(strategy: Strategy) -> ReadDemand:
         if strategy is Strategy.FETCH_BLOCKS:
-            return _single(shape, stored.rows_footprint(rows, candidates, block), reader)
+            return _single(shape, stored.rows_footprint(rows, candidates, block), len(rows), reader)
         vectors = candidates if strategy is Strategy.STREAM else vectors_of(rows)
-        return _whole(shape, stored.vectors_footprint(vectors, block), len(vectors), reader)
+        values = _decoded(len(vectors), len(rows)) if decodes else 0
+        return _whole(shape, stored.vectors_footprint(vectors, block), values, reader)
 
     return {strategy: demand(strategy) for strategy in strategies}
 
@@ -74,12 +86,13 @@ def expected_demands(
         if strategy is Strategy.FETCH_BLOCKS:
             for buffer in shape.buffers:
                 found += expected_blocks(buffer, hits, block)
-            return _single(shape, found, reader)
+            return _single(shape, found, round(hits.rows), reader)
         if strategy is Strategy.STREAM:
-            return _whole(shape, stored.vectors_footprint(candidates, block), len(candidates), reader)
+            values = _decoded(len(candidates), round(hits.rows))
+            return _whole(shape, stored.vectors_footprint(candidates, block), values, reader)
         for buffer in shape.buffers:
             found += expected_vectors(buffer, hits, block)
-        return _whole(shape, found, math.ceil(hits.vectors), reader)
+        return _whole(shape, found, _decoded(math.ceil(hits.vectors), round(hits.rows)), reader)
 
     return {strategy: demand(strategy) for strategy in strategies}
 
@@ -108,8 +121,11 @@ def shape_demands(  # noqa: PLR0917 - one column of one chunk
         if strategy is Strategy.FETCH_VECTORS:
             commands = hits.vectors * sum(buffer.share for buffer in shape.buffers)
             return whole(hits.vectors, commands, Path.VECTORS)
+        if reader.sees_rows:
+            rows = sum(expected_blocks(buffer, hits, _SECTOR).blocks for buffer in shape.buffers)
+            return ReadDemand(Path.ROWS, rows * _SECTOR, rows)
         blocks = sum(expected_blocks(buffer, hits, reader.block_size).blocks for buffer in shape.buffers)
-        return ReadDemand(Path.BLOCKS, blocks * reader.block_size, blocks, shape.rounds)
+        return ReadDemand(Path.BLOCKS, blocks * reader.block_size, blocks, shape.block_rounds)
 
     return {strategy: demand(strategy) for strategy in strategies}
 
@@ -151,7 +167,12 @@ def _footprint(runs: float, blocks: float, share: float) -> Footprint:
     return Footprint(max(round(runs * share), 1), max(round(blocks * share), 1))
 
 
-def _whole(shape: ColumnShape, found: Footprint, vectors: int, reader: ReaderShape) -> ReadDemand:
+def _decoded(vectors: int, rows: int) -> int:
+    """What decoding some rows of vectors takes, in values that are decoded together; no rows: all."""
+    return min(vectors * VECTOR_ROWS, _PICK * rows) if rows else vectors * VECTOR_ROWS
+
+
+def _whole(shape: ColumnShape, found: Footprint, values: int, reader: ReaderShape) -> ReadDemand:
     size = found.blocks * reader.block_size
     return ReadDemand(
         Path.SEQUENTIAL if size >= _LARGE_RUN * found.runs else Path.VECTORS,
@@ -159,14 +180,21 @@ def _whole(shape: ColumnShape, found: Footprint, vectors: int, reader: ReaderSha
         _commands(found, size, reader),
         shape.rounds,
         checked=size if reader.verifies else 0,
-        values=vectors * VECTOR_ROWS,
+        values=values,
         form=shape.form,
     )
 
 
-def _single(shape: ColumnShape, found: Footprint, reader: ReaderShape) -> ReadDemand:
+def _single(shape: ColumnShape, found: Footprint, rows: int, reader: ReaderShape) -> ReadDemand:
     size = found.blocks * reader.block_size
-    return ReadDemand(Path.BLOCKS, size, _commands(found, size, reader), shape.rounds)
+    return ReadDemand(
+        Path.BLOCKS,
+        size,
+        _commands(found, size, reader),
+        shape.block_rounds,
+        values=rows,
+        form=SINGLE_ROWS.format(shape.form),
+    )
 
 
 def _commands(found: Footprint, size: int, reader: ReaderShape) -> int:

@@ -67,7 +67,7 @@ class Corrections:
             predicted, measured = self._seen.get((strategy, resource), (1.0, 1.0))
         return min(max(measured / predicted, _LEAST), _MOST)
 
-    def promising(self, chosen: Choice, others: Sequence[Choice]) -> Choice | None:
+    def choose_untried(self, chosen: Choice, others: Sequence[Choice]) -> Choice | None:
         """Another way that nobody has tried, and that may yet be the cheaper one: rates can be as far off."""
         if self._model is None or not self._is_tried(chosen):
             return None

@@ -15,6 +15,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+SINGLE_ROWS: Final = "rows of {}"
+"""The form of values that are read and decoded one by one, out of the blocks that hold them."""
+
 
 class Path(enum.Enum):
     """How bytes travel, which decides what they cost."""
@@ -25,6 +28,8 @@ class Path(enum.Enum):
     """Whole vectors, here and there."""
     BLOCKS = "blocks"
     """Single blocks, here and there."""
+    ROWS = "rows"
+    """Single values, by whoever wants them: where a GPU sees a file's pages."""
 
 
 class Resource(enum.Enum):

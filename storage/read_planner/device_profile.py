@@ -46,7 +46,7 @@ class DeviceProfile:
     Attributes:
         bandwidth: of large requests, bytes a second.
         iops: scattered reads a second, their bytes left aside, with as many in flight as the reader has.
-        latency: of one read alone, seconds.
+        latency: of one read read_block, seconds.
         scattered: bytes a second of scattered reads, however many; 0: as much as of large requests.
         request_bytes: the largest request; longer runs of blocks are several.
         source: whether the numbers are this volume's.
@@ -144,7 +144,7 @@ def measure_reader(reader: BlockReader, size: int, clock: Clock) -> DeviceProfil
 
         return read
 
-    def alone(_: int) -> int:
+    def read_block(_: int) -> int:
         rows = generator.integers(0, size // reader.block_size, 1)
         reader.gather(0, reader.block_size, 8, rows, counters)
         return 1
@@ -156,7 +156,7 @@ def measure_reader(reader: BlockReader, size: int, clock: Clock) -> DeviceProfil
     return DeviceProfile(
         bandwidth=bandwidth,
         iops=1 / command,
-        latency=1 / _rate(alone, clock),
+        latency=1 / _rate(read_block, clock),
         scattered=scattered,
         source="measured",
     )

@@ -43,13 +43,13 @@ class HitPyramid:
         return cls(tuple(groups[:LEVELS].tolist()), tuple(runs[:LEVELS].tolist()))
 
     @classmethod
-    def of_counts(cls, rows: int, groups: Sequence[int]) -> HitPyramid:
+    def from_counts(cls, rows: int, groups: Sequence[int]) -> HitPyramid:
         """Of what a GPU counted: rows, and groups of 2, 4, 8 … of them."""
         assert len(groups) == LEVELS - 1
         return cls((rows, *groups))
 
     @classmethod
-    def of_vectors(cls, vectors: NDArray[np.int64], rows: int) -> HitPyramid:
+    def from_vectors(cls, vectors: NDArray[np.int64], rows: int) -> HitPyramid:
         """All `rows` rows of the vectors with these ascending numbers."""
         if not len(vectors):
             return NOTHING
@@ -72,7 +72,7 @@ class HitPyramid:
 
     def groups_of(self, rows: float) -> float:
         """Distinct groups of so many rows each, which need be no power of two."""
-        return _between(self.groups, rows)
+        return _interpolate_count(self.groups, rows)
 
     def runs_of(self, rows: float) -> float:
         """Runs of adjacent groups of so many rows each.
@@ -82,10 +82,10 @@ class HitPyramid:
         """
         groups = self.groups_of(rows)
         if self.runs is not None:
-            return min(_between(self.runs, rows), groups)
+            return min(_interpolate_count(self.runs, rows), groups)
         return min(max(2 * self.groups_of(2 * rows) - groups, min(groups, 1.0)), groups)
 
-    def thinned(self, share: float) -> HitPyramid:
+    def thin_out(self, share: float) -> HitPyramid:
         """What to expect once a condition that knows nothing of places has left that share of the rows."""
         if share >= 1 or not self.rows:
             return self
@@ -101,7 +101,7 @@ class HitPyramid:
         return HitPyramid(groups, tuple(max(n - j, min(n, 1.0)) for n, j in zip(groups, joined, strict=True)))
 
 
-def _between(counts: tuple[float, ...], rows: float) -> float:
+def _interpolate_count(counts: tuple[float, ...], rows: float) -> float:
     """The logarithm of a count as it follows that of the size: a cubic through the counts around.
 
     Its slopes are those between the neighbours on both sides (Catmull and Rom, 1974). Beyond the last count

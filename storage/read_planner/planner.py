@@ -83,7 +83,8 @@ def plan_reads(
     chosen = [choices[place] for choices, place in zip(options, picked, strict=True)]
     if explores:
         chosen = [
-            corrections.promising(one, choices) or one for one, choices in zip(chosen, options, strict=True)
+            corrections.choose_untried(one, choices) or one
+            for one, choices in zip(chosen, options, strict=True)
         ]
     return chosen
 

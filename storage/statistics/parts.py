@@ -113,14 +113,14 @@ def part_columns(kind: pa.DataType, found: Sequence[PartStatistics]) -> dict[str
     known = np.concatenate([one.known for one in found])
     bitmap = None if known.all() else pa.py_buffer(view(np.packbits(known, bitorder="little")))
 
-    def bound(pieces: list[NDArray[Any]]) -> Any:
+    def concatenate_bounds(pieces: list[NDArray[Any]]) -> Any:
         # What is not known is zero, so that the same rows make the same file.
         joined = np.where(known, np.concatenate(pieces), pieces[0].dtype.type(0))
         return pa.Array.from_buffers(kind, len(joined), [bitmap, pa.py_buffer(view(joined))])
 
     return {
-        "part_min": _lists(bound([one.minima for one in found])),
-        "part_max": _lists(bound([one.maxima for one in found])),
+        "part_min": _lists(concatenate_bounds([one.minima for one in found])),
+        "part_max": _lists(concatenate_bounds([one.maxima for one in found])),
         "part_crc": _lists(pa.array(np.concatenate([one.crcs for one in found]))),
     }
 

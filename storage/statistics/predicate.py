@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 Operator: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">=", "in", "is_null", "is_not_null"]
+
+OPPOSITES: Final[Mapping[Operator, Operator]] = MappingProxyType(
+    {
+        "=": "!=",
+        "!=": "=",
+        "<": ">=",
+        ">=": "<",
+        ">": "<=",
+        "<=": ">",
+        "is_null": "is_not_null",
+        "is_not_null": "is_null",
+    }
+)
+"""True of values of which the other one is false."""
 
 
 @dataclass(frozen=True)

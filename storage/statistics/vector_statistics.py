@@ -107,7 +107,7 @@ class VectorStatistics:
             self._ready.add(2 * position)
         return column
 
-    def packing(self, position: int) -> NDArray[np.uint8]:
+    def packing_parameters(self, position: int) -> NDArray[np.uint8]:
         """Decode parameters of a packed column's vectors, 16 bytes each. Raises as `column` does."""
         self.column(position)
         stored: Any = self._batch.column(position)
@@ -130,6 +130,15 @@ class VectorStatistics:
                     raise self._odd(position)
                 self._ready.add(2 * position + 1)
         return Parts.from_statistics(column)
+
+    def column_bytes(self, position: int) -> int:
+        """What the file has of a column, decode parameters aside."""
+        if not self._sections:
+            return 0
+        sections = self._sections[2 * position : 2 * position + 2]
+        packed = self.layout.columns[position].encoding is not None
+        parameters = PACKING_BYTES * self._batch.num_rows if packed else 0
+        return sum(section.end - section.begin for section in sections) - parameters
 
     def require_all(self) -> None:
         """Read all that has not been read; raises as `column` does."""

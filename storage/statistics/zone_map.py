@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bamquery.storage.format.layout import VECTOR_ROWS, vector_count
 from bamquery.storage.format.storable_types import is_counted
 from bamquery.storage.statistics.collect import ColumnStatistics
-from bamquery.storage.statistics.predicate import RangePredicate
+from bamquery.storage.statistics.predicate import OPPOSITES, RangePredicate
 
 _FEW_VALUES: Final = 8
 """IN lists that are not longer are looked up value by value."""
@@ -49,6 +49,19 @@ class ZoneMap:
             if not alive.any():
                 break
         return alive
+
+    def certain(self, predicates: Sequence[RangePredicate]) -> NDArray[np.bool_]:
+        """A bit for each vector, whether all of its rows are known to fulfil all `predicates`."""
+        failing = np.zeros(len(self._rows), np.bool_)
+        for found in predicates:
+            # Of lists no bounds tell that; a comparison with null is never true.
+            if found.operator == "in" or not all(value.is_valid for value in found.values):
+                return np.zeros(len(self._rows), np.bool_)
+            opposite = RangePredicate(found.column, OPPOSITES[found.operator], found.values)
+            failing |= self.column(found.column).possible(opposite)
+            if not found.or_null and found.operator != "is_null":
+                failing |= self.column(found.column).nulls > 0
+        return ~failing
 
     def surviving_of(
         self, vectors: NDArray[np.int64], predicates: Sequence[RangePredicate]

@@ -26,7 +26,7 @@ class Shape:
     encoding: Encoding = DEFAULT_ENCODING
 
 
-def with_column(shape: Shape, name: str, type_: pa.DataType, rule: ColumnRule) -> Shape:
+def add_column(shape: Shape, name: str, type_: pa.DataType, rule: ColumnRule) -> Shape:
     """A further column, the last one.
 
     Raises:
@@ -44,7 +44,7 @@ def with_column(shape: Shape, name: str, type_: pa.DataType, rule: ColumnRule) -
     return _change_columns(shape, added, kept, [*_rules(shape), rule])
 
 
-def without_column(shape: Shape, name: str) -> Shape:
+def drop_column(shape: Shape, name: str) -> Shape:
     """All columns but one.
 
     Raises:
@@ -58,7 +58,7 @@ def without_column(shape: Shape, name: str) -> Shape:
     return _change_columns(shape, shape.schema.remove(position), kept, [rules[i] for i in kept])
 
 
-def with_name(shape: Shape, name: str, new: str) -> Shape:
+def rename_column(shape: Shape, name: str, new: str) -> Shape:
     """A column called otherwise.
 
     Raises:
@@ -98,15 +98,15 @@ def _change_columns(
     shape: Shape, schema: pa.Schema, kept: Sequence[int | None], rules: Sequence[ColumnRule]
 ) -> Shape:
     """The shape with other columns, of which number i was number `kept[i]` before."""
-    eras = [
-        SchemaVersion(era.schema, tuple(None if i is None else era.columns[i] for i in kept))
-        for era in shape.evolution.schema_versions
+    versions = [
+        SchemaVersion(version.schema, tuple(None if i is None else version.columns[i] for i in kept))
+        for version in shape.evolution.schema_versions
     ]
     fragments = shape.fragments
     if any(entry.schema_version is None for entry in fragments):
         fragments = tuple(
-            replace(e, schema_version=len(eras)) if e.schema_version is None else e for e in fragments
+            replace(e, schema_version=len(versions)) if e.schema_version is None else e for e in fragments
         )
-        eras.append(SchemaVersion(shape.schema, tuple(kept)))
-    evolution = Evolution(tuple(rules), tuple(eras))
+        versions.append(SchemaVersion(shape.schema, tuple(kept)))
+    evolution = Evolution(tuple(rules), tuple(versions))
     return replace(shape, schema=schema, evolution=evolution, fragments=fragments)

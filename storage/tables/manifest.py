@@ -24,7 +24,7 @@ from bamquery.storage.files.locks import MAX_VERSION, TOKEN_BITS
 from bamquery.storage.format.fragment_entry import FragmentEntry
 from bamquery.storage.format.layout import DEFAULT_ENCODING, ENCODINGS, Encoding
 from bamquery.storage.format.storable_types import require_stored_schema
-from bamquery.storage.fragments.schema_evolution import NO_EVOLUTION, Evolution
+from bamquery.storage.fragments.schema_evolution import NO_EVOLUTION, SCHEMA_VERSIONS, Evolution
 from bamquery.storage.tables import name as table_name
 from bamquery.storage.tables.stored_view import StoredView
 
@@ -46,7 +46,7 @@ _CHECKSUM: Final = re.compile(rb',\n "crc32c": "([0-9a-f]{8})"\n}\n\Z')
 _MEMBERS: Final = frozenset(
     {"format", "format_version", "version", "table", "operation", "created_at", "schema", "rows", "fragments"}
 )
-_SOME_MEMBERS: Final = frozenset({"columns", "eras", "view", "origin", "heir", "encoding"})
+_SOME_MEMBERS: Final = frozenset({"columns", SCHEMA_VERSIONS, "view", "origin", "heir", "encoding"})
 """Members that are there only where there is something to say."""
 
 
@@ -272,13 +272,13 @@ def _parse(members: Any, path: Path) -> Manifest:
     )
     if schema is None and (manifest.fragments or members["schema"] is not None):
         raise ValueError("a dropped table or a view has neither schema nor fragments")
-    if schema is None and not {"columns", "eras"}.isdisjoint(members):
+    if schema is None and not {"columns", SCHEMA_VERSIONS}.isdisjoint(members):
         raise ValueError("a dropped table or a view has no columns")
     for entry in manifest.fragments:
         if entry.schema_version is not None and entry.schema_version >= len(
             manifest.evolution.schema_versions
         ):
-            raise ValueError(f"fragment {entry.id} is from an era that is not there")
+            raise ValueError(f"fragment {entry.id} is from a schema version that is not there")
     if manifest.rows != _integer(members, "rows", 0, 1 << 62):
         raise ValueError(f"it promises {members['rows']} rows, its fragments have {manifest.rows}")
     return manifest

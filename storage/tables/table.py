@@ -12,7 +12,7 @@ from bamquery.errors import CatalogError
 from bamquery.storage.files.filesystem import FileSystem
 from bamquery.storage.format.layout import Encoding
 from bamquery.storage.fragments.schema_evolution import ColumnRule
-from bamquery.storage.tables.alteration import Shape, with_column, with_name, without_column
+from bamquery.storage.tables.alteration import Shape, add_column, drop_column, rename_column
 from bamquery.storage.tables.folder import Pin, TableFolder, pin_latest, pin_version
 from bamquery.storage.tables.manifest import Operation
 from bamquery.storage.tables.optimize import OptimizeReport, SortedRows, optimize
@@ -144,7 +144,7 @@ class Table:
             CatalogError: the table was dropped, or has such a column. StorageError: no column can have that
                 type. ConflictError: another writer committed at the same time.
         """
-        self._alter(lambda shape: with_column(shape, name, type_, rule))
+        self._alter(lambda shape: add_column(shape, name, type_, rule))
 
     def drop_column(self, name: str) -> None:
         """Take a column away; what it held stays in old fragments until OPTIMIZE.
@@ -153,7 +153,7 @@ class Table:
             CatalogError: the table was dropped, has no such column, or no other one.
             ConflictError: another writer committed at the same time.
         """
-        self._alter(lambda shape: without_column(shape, name))
+        self._alter(lambda shape: drop_column(shape, name))
 
     def rename_column(self, name: str, new: str) -> None:
         """Give a column another name.
@@ -162,7 +162,7 @@ class Table:
             CatalogError: the table was dropped, has no such column, or one of the new name.
             ConflictError: another writer committed at the same time.
         """
-        self._alter(lambda shape: with_name(shape, name, new))
+        self._alter(lambda shape: rename_column(shape, name, new))
 
     def set_encoding(self, encoding: Encoding) -> None:
         """Store what is written from now on so; OPTIMIZE rewrites what is there.

@@ -16,6 +16,7 @@ from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.engine.settings import Settings
 from bamquery.plan.expressions import ColumnRef
 from bamquery.plan.nodes import Field
+from tests.forced_forms import through_a_fragment
 from tests.strategies import CHUNK_SIZES, array, scaled, specials
 from tests.values import plain, same
 
@@ -26,6 +27,7 @@ class Rows(Operator[Any]):
     def __init__(self, table: pa.Table, sizes: Sequence[int] = CHUNK_SIZES) -> None:
         fields = tuple(Field(f.name, f.type) for f in table.schema)
         super().__init__(fields, (), OperatorProfile("Rows"))
+        table = through_a_fragment(table)
         self._batch = table.combine_chunks().to_batches()[0] if table.num_rows else None
         self._sizes = sizes
         self.frames_given = 0

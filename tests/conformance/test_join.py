@@ -256,7 +256,7 @@ def test_what_does_not_fit_is_joined_by_hash_partitions(
         for limit in ("100kB", "7kB") if kind == "full" else ("100kB",):
             parted = _joined(left, right, kind, condition, [1000])
             assert _rows(_run_split(parted, device, tmp_path, limit)) == _rows(expected)
-            assert parted.profile.details["parts"] >= (32 if limit == "100kB" else 64)
+            assert parted.profile.details["partitions"] >= (32 if limit == "100kB" else 64)
 
 
 def test_rows_of_one_key_are_joined_by_blocks(device: Device[Any], tmp_path: Path) -> None:

@@ -171,8 +171,8 @@ WAYS = {
 
 def _way(name: str) -> tuple[str, int]:
     if name == "groups of long texts":
-        return "parts", 128  # parts that are split again
-    return next(((way, least) for way, (least, names) in WAYS.items() if name in names), ("parts", 32))
+        return "partitions", 128  # partitions that are split again
+    return next(((way, least) for way, (least, names) in WAYS.items() if name in names), ("partitions", 32))
 
 
 def _rows(table: pa.Table) -> list[tuple[object, ...]]:

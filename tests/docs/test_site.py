@@ -18,7 +18,14 @@ from urllib.parse import urlsplit
 import pytest
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-PAGES = ("index.html", "start.html", "concepts.html", "functions.html", "api.html", "benchmarks/index.html")
+PAGES = (
+    "index.html",
+    "start/first-answers.html",
+    "concepts.html",
+    "functions.html",
+    "python/api.html",
+    "benchmarks/index.html",
+)
 _URL_REQUEST = "URL_REQUEST_START_JOB"
 
 

@@ -12,15 +12,19 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from bamquery.storage.database.database import Database
+from bamquery.storage.format.layout import Encoding
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.schema_evolution import ColumnRule
 from bamquery.storage.tables.manifest import RECORDS, parse_commit_name
+from bamquery.storage.tables.open_fragment import fragment_batches
 from bamquery.storage.tables.snapshot import Snapshot
 from bamquery.storage.tables.stored_view import StoredView
 from tests.faults.recording import RecordingFileSystem
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.large_string())])
 OTHER_SCHEMA = pa.schema([("only", pa.float64())])
+ENCODED = frozenset({"a", "old"})
+"""Tables whose columns are packed; of the others any Arrow reader sees the values."""
 FRAGMENT_BYTES = 24_000
 """Small enough that 1,500 rows of SCHEMA make two fragments."""
 
@@ -131,10 +135,11 @@ def define(history: History, database: Database) -> None:
     history.commit("c", dict(now), lambda: table.rename_column("id", "number"))
     del now["text"]
     history.commit("c", dict(now), lambda: table.drop_column("text"))
+    history.commit("c", dict(now), lambda: table.set_encoding("auto"))
     added = pa.record_batch([last.column(0), pa.array([6] * 10, pa.int32())], ["number", "more"])
     now = {name: [*now[name], *added.column(name).to_pylist()] for name in ("number", "more")}
     append(history, database, "c", now, added)
-    optimize(history, database, "c", now)
+    optimize(history, database, "c", now)  # which packs what was plain
     for sql, or_replace in (("SELECT 1", False), ("SELECT 2", True)):
         view = StoredView(sql, ("x",))
         work = partial(database.create_view, "d", view, or_replace=or_replace)
@@ -186,7 +191,8 @@ def write(
     history: History, database: Database, table: str, batches: list[pa.RecordBatch], or_replace: bool = False
 ) -> None:
     """CREATE [OR REPLACE] TABLE with these rows."""
-    with database.create_table(table, batches[0].schema, or_replace=or_replace) as writer:
+    encoding: Encoding = "auto" if table in ENCODED else "plain"
+    with database.create_table(table, batches[0].schema, or_replace=or_replace, encoding=encoding) as writer:
         for batch in batches:
             writer.write(batch)
         history.commit(table, content_of(*batches), writer.commit)
@@ -205,21 +211,25 @@ def optimize(history: History, database: Database, table: str, content: Content,
 
 
 def content(snapshot: Snapshot) -> Content:
-    """All rows, read by pyarrow from the fragments' files."""
+    """All rows, read by pyarrow from the fragments' files, where it sees them."""
     tables = [_rows(snapshot, fragment) for fragment in snapshot.fragments]
     return pa.concat_tables(tables).to_pydict() if tables else snapshot.schema.empty_table().to_pydict()
 
 
 def _rows(snapshot: Snapshot, fragment: Fragment) -> pa.Table:
     """What a fragment's file has of the table's columns, and the first values of those that it has not."""
-    file = pa.ipc.open_file(pa.memory_map(str(fragment.path))).read_all()
-    known = snapshot.evolution.columns(snapshot.schema, fragment.entry)
-    stored = dict(zip(known.schema.names, known.positions, strict=True))
+    if fragment.layout.is_encoded:
+        schema = fragment.schema
+        stored = pa.Table.from_batches(list(fragment_batches(fragment, schema)), schema)
+    else:
+        file = pa.ipc.open_file(pa.memory_map(str(fragment.path))).read_all()
+        known = snapshot.evolution.columns(snapshot.schema, fragment.entry)
+        stored = file.select(list(known.positions)).rename_columns(known.schema.names)
 
     def column(index: int, name: str) -> pa.ChunkedArray:
-        if name in stored:
-            return file.column(stored[name])
-        return pa.chunked_array([pa.repeat(snapshot.evolution.rule(index).initial, file.num_rows)])
+        if name in stored.column_names:
+            return stored.column(name)
+        return pa.chunked_array([pa.repeat(snapshot.evolution.rule(index).initial, stored.num_rows)])
 
     names = snapshot.schema.names
     return pa.table([column(index, name) for index, name in enumerate(names)], names=names)

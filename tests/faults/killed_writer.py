@@ -17,8 +17,10 @@ import pyarrow as pa
 
 from bamquery.errors import CatalogError, ConflictError
 from bamquery.storage.database.database import Database
+from bamquery.storage.format.layout import ENCODINGS
 from bamquery.storage.tables import optimize
 from bamquery.storage.tables import writer as table_writer
+from bamquery.storage.tables.open_fragment import fragment_batches
 from bamquery.storage.tables.snapshot import Snapshot
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.large_string())])
@@ -33,7 +35,7 @@ def batch(ids: list[int]) -> pa.RecordBatch:
 
 def read_ids(snapshot: Snapshot) -> list[int]:
     """The ids of all rows in order; the other column must fit them."""
-    tables = [pa.ipc.open_file(pa.memory_map(str(f.path))).read_all() for f in snapshot.fragments]
+    tables = [pa.Table.from_batches(list(fragment_batches(f, SCHEMA))) for f in snapshot.fragments]
     rows = pa.concat_tables([snapshot.schema.empty_table(), *tables])
     ids: list[int] = rows["id"].to_pylist()
     assert rows.combine_chunks().to_batches()[:1] in ([], [batch(ids)]), "columns of different rows"
@@ -81,7 +83,8 @@ class Writer:
     def create(self, table: str) -> None:
         """CREATE OR REPLACE."""
         ids = self._new_ids()
-        with self.database.create_table(table, SCHEMA, or_replace=True) as writer:
+        encoding = self.luck.choice(ENCODINGS)
+        with self.database.create_table(table, SCHEMA, or_replace=True, encoding=encoding) as writer:
             self._commit(writer, table, ids, ids)
 
     def append(self, table: str) -> None:

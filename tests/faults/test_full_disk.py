@@ -40,7 +40,8 @@ STEPS = [
 
 
 def create(database, name, batch, *, or_replace=False):
-    with database.create_table(name, batch.schema, or_replace=or_replace) as writer:
+    encoding = "auto" if name in crash_workload.ENCODED else "plain"
+    with database.create_table(name, batch.schema, or_replace=or_replace, encoding=encoding) as writer:
         writer.write(batch)
         writer.commit()
 
@@ -194,7 +195,8 @@ from bamquery.storage.database.database import Database
 with Database.open(sys.argv[1]) as database:
     table = database.table("a")
     with table.append() as writer:
-        rows = pa.RecordBatch.from_pylist([{"id": 1, "text": "x" * 1000}] * 2000, schema=writer.schema)
+        rows = [{"id": row, "text": f"{row:01000}"} for row in range(2000)]
+        rows = pa.RecordBatch.from_pylist(rows, schema=writer.schema)
         try:
             writer.write(rows)
             writer.commit()

@@ -22,10 +22,12 @@ from tests.fuzz.test_forged_manifests import forge
 
 FRAGMENT_BYTES = 30_000
 _MADE = (
-    "CREATE TABLE t AS SELECT i::BIGINT AS i, i / 7.0 AS d, CASE WHEN i % 5 > 0 THEN 'text ' || i END AS s, "
-    "i % 3 = 0 AS b, (i * 1.25)::DECIMAL(12, 2) AS m, DATE '2020-01-01' + i::INT AS day, "
-    "TIMESTAMP '2020-01-01' + INTERVAL (i) MINUTE AS at FROM range(3000) r(i)",
-    "INSERT INTO t SELECT i + 3000, d, s, b, m, day, at FROM t WHERE i < 50",
+    "CREATE TABLE t WITH (encoding = 'auto') AS SELECT i::BIGINT AS i, i / 7.0 AS d, "
+    "CASE WHEN i % 5 > 0 THEN 'text ' || i END AS s, i % 3 = 0 AS b, (i * 1.25)::DECIMAL(12, 2) AS m, "
+    "DATE '2020-01-01' + i::INT AS day, TIMESTAMP '2020-01-01' + INTERVAL (i) MINUTE AS at, "
+    "'w' || i % 9 AS w FROM range(3000) r(i)",
+    "ALTER TABLE t SET (encoding = 'plain')",
+    "INSERT INTO t SELECT i + 3000, d, s, b, m, day, at, w FROM t WHERE i < 50",
     "CREATE TABLE few AS SELECT 'k' || (i % 4) AS k, count(*) AS n FROM range(40) r(i) GROUP BY 1",
     "ALTER TABLE few ADD COLUMN more INTEGER DEFAULT 5",
     "INSERT INTO few VALUES ('z', 1, 2)",
@@ -37,6 +39,7 @@ _TABLES = ("t", "few")
 _CHANGES = (
     "INSERT INTO t SELECT * FROM t LIMIT 3",
     "OPTIMIZE t",
+    "ALTER TABLE t SET (encoding = 'auto')",
     "OPTIMIZE few CLUSTER BY (k)",
     "VACUUM",
     "ALTER TABLE few RENAME TO fewer",

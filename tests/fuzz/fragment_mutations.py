@@ -1,5 +1,9 @@
 """Opens, reads and checks fragments whose files were mutated; run as a script: folder, kind, seed, count.
 
+Kinds are `vectors` and `data`, the two files of a fragment of plain columns; `packed vectors` and
+`packed data`, the same of one with packed columns; and of that one `parameters`, by which its vectors are
+decoded, and `values`, payloads and dictionaries.
+
 A crash of the process is for the parent to see; it finds the seed in what was printed last.
 """
 
@@ -17,8 +21,10 @@ import pyarrow as pa
 
 from bamquery._native import crc32c
 from bamquery.errors import BamQueryError
+from bamquery.storage.encodings.packed.column import PackedColumn
 from bamquery.storage.files.filesystem import POSIX
 from bamquery.storage.format.fragment_entry import FragmentEntry
+from bamquery.storage.format.layout import Encoding
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.reader import FragmentReader
 from bamquery.storage.fragments.writer import BatchRows, write_fragment
@@ -26,6 +32,7 @@ from bamquery.storage.readers.block_reader import ReadCounters
 from bamquery.storage.readers.mapped_reader import MappedReader
 from bamquery.storage.statistics.predicate import RangePredicate
 from bamquery.storage.statistics.vector_statistics import VectorStatistics
+from bamquery.storage.tables.open_fragment import open_fragment
 
 ROWS = 3000
 
@@ -41,6 +48,10 @@ def rows() -> pa.RecordBatch:
         "flag": pa.array(rng.random(ROWS) < 0.5),
         "code": pa.array([f"c{i % 50}" for i in range(ROWS)], pa.large_string()).dictionary_encode(),
         "price": pa.array(np.arange(ROWS)).cast(pa.decimal128(21, 2)),
+        "fare": pa.array(rng.integers(0, 5000, ROWS) / 100, mask=rng.random(ROWS) < 0.1),
+        "cents": pa.array((np.arange(ROWS) % 700).astype(np.int16)).cast(pa.decimal128(9, 2)),
+        "word": pa.array([f"w{i % 9}" for i in range(ROWS)], pa.large_string()),
+        "odd": pa.array(np.where(rng.random(ROWS) < 0.01, 1e300, rng.integers(0, 90, ROWS) / 10)),
     }
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
@@ -103,6 +114,14 @@ def exercise(folder: Path, entry: FragmentEntry, schema: pa.Schema) -> None:
     attempt(fragment.zone_map.surviving_vectors, [RangePredicate("id", "=", (number,))])
     attempt(fragment.zone_map.surviving_vectors, [RangePredicate("text", ">", (text,))])
     reader.close()
+    attempt(open_all, fragment.path)
+
+
+def open_all(path: Path) -> None:
+    """As a program does that has only the files."""
+    for batch in open_fragment(path):
+        for column in batch.columns:
+            consume(column)
 
 
 def consume(array: pa.Array) -> None:
@@ -122,23 +141,64 @@ def consume(array: pa.Array) -> None:
     array.take(pa.array(np.arange(len(array))[::-1].copy()))
 
 
+def mutable(fragment: Fragment, kind: str) -> list[tuple[int, int]]:
+    """Where bytes of that kind are in their file: (begin, end)."""
+    columns = fragment.layout.columns
+    if kind == "values":
+        extents = [extent for column in columns if column.encoding for extent in column.buffers]
+        return [(extent.offset, extent.end) for extent in extents if extent.length]
+    assert kind == "parameters"
+    data = fragment.path.with_name(fragment.entry.vectors_name).read_bytes()
+    found = []
+    for name, column in zip(fragment.schema.names, columns, strict=True):
+        stored = fragment.column(name)
+        if isinstance(stored, PackedColumn):
+            assert column.encoding is not None
+            parameters = stored.parameters.tobytes()
+            begin = data.index(parameters)
+            found.append((begin, begin + len(parameters)))
+    return found
+
+
+def mutate_within(data: bytes, places: list[tuple[int, int]], luck: random.Random) -> bytes:
+    """The same bytes, but for a few there: fields of parameters, codes, escapes, offsets, indexes."""
+    changed = bytearray(data)
+    for _ in range(luck.randint(1, 3)):
+        begin, end = luck.choice(places)
+        at = luck.randrange(begin, end)
+        match luck.randrange(4):
+            case 0 | 1:
+                changed[at] ^= 1 << luck.randrange(8)
+            case 2:
+                changed[at] = luck.choice([0, 1, 0x3F, 0x40, 0x7F, 0x80, 0xFF])
+            case 3:
+                word = luck.choice([-1, 0, 1 << 62, 1 << 31, -(1 << 63), (1 << 63) - 1])
+                size = min(8, end - at)
+                changed[at : at + size] = word.to_bytes(8, "little", signed=True)[:size]
+    return bytes(changed)
+
+
 def main() -> None:
     """Mutate one of the two files, again and again."""
     base, kind, seed, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     batch = rows()
-    entry = write_fragment(POSIX, base, "f", batch.schema, BatchRows([batch]))
+    encoding: Encoding = "plain" if kind in ("vectors", "data") else "auto"
+    entry = write_fragment(POSIX, base, "f", batch.schema, BatchRows([batch]), encoding=encoding)
     exercise(base, entry, batch.schema)
-    path = base / (entry.vectors_name if kind == "vectors" else entry.data_name)
+    fragment = Fragment.open(base, entry, batch.schema)
+    assert fragment.layout.is_encoded == (encoding == "auto")
+    places = mutable(fragment, kind) if kind in ("parameters", "values") else []
+    of_vectors = kind in ("vectors", "packed vectors", "parameters")
+    path = base / (entry.vectors_name if of_vectors else entry.data_name)
     original = path.read_bytes()
     VectorStatistics._compare = lambda self, index: None  # type: ignore[method-assign]
     for number in range(seed, seed + count):
         print(number, flush=True)
-        data = mutate(original, random.Random(number))
+        luck = random.Random(number)
+        data = mutate_within(original, places, luck) if places else mutate(original, luck)
         path.write_bytes(data)
-        if kind == "vectors":  # behind a right checksum, so that the parsers are reached
-            changed = sealed(entry, data)
-        else:
-            changed = dataclasses.replace(entry, data_bytes=len(data))
+        # Vectors files behind a right checksum, so that the parsers are reached.
+        changed = sealed(entry, data) if of_vectors else dataclasses.replace(entry, data_bytes=len(data))
         attempt(exercise, base, changed, batch.schema)
 
 

@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 import bamquery
 from bamquery.errors import CatalogError, ConflictError, SqlError
+from bamquery.storage.format.layout import ENCODINGS
 from bamquery.storage.tables import optimize
 from bamquery.storage.tables import writer as table_writer
 
@@ -56,7 +57,8 @@ class Writer:
         free = next(f"{self.name}{i}" for i in range(9) if f"{self.name}{i}" not in own)
         match self.luck.randrange(12):
             case 0 | 1 if len(own) < 4:
-                self.change(f"CREATE TABLE {free} AS {batch_sql(batch)}", {**self.state, free: [batch]})
+                how = self.luck.choice(["", "WITH (encoding = 'auto') "])
+                self.change(f"CREATE TABLE {free} {how}AS {batch_sql(batch)}", {**self.state, free: [batch]})
             case 2 if own:
                 self.change(f"DROP TABLE {table}", {k: v for k, v in self.state.items() if k != table})
             case 3 if own:
@@ -70,6 +72,8 @@ class Writer:
                 held = [*self.state[table], batch]
                 self.change(f"INSERT INTO {table} {batch_sql(batch)}", {**self.state, table: held})
             case 7 if own:
+                if self.luck.random() < 0.5:
+                    self.con.execute(f"ALTER TABLE {table} SET (encoding = '{self.luck.choice(ENCODINGS)}')")
                 self.con.execute(f"OPTIMIZE {table}{self.luck.choice(['', ' CLUSTER BY (n)'])}")
             case 8:
                 self.con.execute("VACUUM")

@@ -32,14 +32,17 @@ def run(folder, kind, seed, count):
     assert last == [str(seed + count - 1)]
 
 
-@pytest.mark.parametrize("kind", ["vectors", "data"])
+PLAIN, PACKED = ["vectors", "data"], ["packed vectors", "packed data", "parameters", "values"]
+
+
+@pytest.mark.parametrize("kind", PLAIN + PACKED)
 def test_mutated_fragments(tmp_path, kind):
-    run(tmp_path, kind, 0, 300)
+    run(tmp_path, kind, 0, 100)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["vectors", "data"])
-@pytest.mark.parametrize("seed", range(10_000, 110_000, 10_000))
+@pytest.mark.parametrize("kind", PLAIN + PACKED)
+@pytest.mark.parametrize("seed", range(10_000, 60_000, 10_000))
 def test_many_mutated_fragments(tmp_path, kind, seed):
     run(tmp_path, kind, seed, 10_000)
 

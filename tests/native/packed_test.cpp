@@ -14,6 +14,7 @@
 #include "storage/native/packed/compare.hpp"
 #include "storage/native/packed/decode.hpp"
 #include "storage/native/packed/pack.hpp"
+#include "storage/native/packed/pick.hpp"
 #include "storage/native/packed/sample.hpp"
 #include "storage/native/packed/take.hpp"
 #include "tests/native/check.hpp"
@@ -139,8 +140,12 @@ void test_hostile(const KindOf& kind) {
     unpack_vectors(kind.kind, payload, starts, parameters, counts, scale, values.get(), bitmap.get());
     PackedPredicate predicate(kind.kind, scale, std::span(&term, 1), random_bits() % 4 == 0);
     compare_packed(predicate, payload, starts, parameters, counts, bitmap.get());
-    std::vector<std::int64_t> taken;
-    for (std::int64_t row = 0; row < rows; ++row) taken.push_back(row);
+    std::vector<std::int64_t> picked, taken;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      taken.push_back(row);
+      if (random_bits() % (row < 1024 ? 2 : 40) == 0) picked.push_back(row);
+    }
+    pick_rows(kind.kind, payload, starts, parameters, counts, scale, picked, values.get(), bitmap.get());
     const PackedRows packed(kind.kind, parameters, rows, static_cast<std::int64_t>(bytes));
     std::vector<std::int64_t> places(taken.size());
     packed.places(taken, places.data());

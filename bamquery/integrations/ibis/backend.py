@@ -50,7 +50,7 @@ class Backend(Tables, CanListDatabase, HasCurrentDatabase, UrlFromPath, DirectEx
             database: the folder; `:memory:` is a temporary one that goes with the connection.
             create: False makes no database where there is none.
             device: `auto`, `cpu` or `cuda:<n>`.
-            settings: others by name; docs/python.md lists them.
+            settings: others by name; docs/python/connections.md lists them.
         """
         self.con = dbapi.connect(database, create=create, device=device, **settings)
 

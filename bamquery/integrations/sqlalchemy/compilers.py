@@ -195,11 +195,11 @@ class BamQueryTypeCompiler(compiler.GenericTypeCompiler):
 
     def visit_UUID(self, type_: Any, **kw: Any) -> str:  # noqa: N802 (SQLAlchemy's name)
         """Refused."""
-        raise exc.CompileError("BamQuery has no type UUID: Uuid() keeps texts")
+        raise exc.CompileError("BamQuery has no type UUID: Uuid() keeps strings")
 
     def visit_JSON(self, type_: Any, **kw: Any) -> str:  # noqa: N802 (SQLAlchemy's name)
         """Refused."""
-        raise exc.CompileError("BamQuery has no type JSON: keep texts, and json.dumps() them")
+        raise exc.CompileError("BamQuery has no type JSON: keep strings, and json.dumps() them")
 
     def visit_INTERVAL(self, type_: Any, **kw: Any) -> str:  # noqa: N802 (SQLAlchemy's name)
         """INTERVAL."""

@@ -117,7 +117,7 @@ class ExactNumeric(types.Numeric[Any]):
 
 
 class TextUuid(types.Uuid[Any]):
-    """UUIDs as texts in lower case with hyphens, as BamQuery takes them in from files and frames."""
+    """UUIDs as strings in lower case with hyphens, as BamQuery takes them in from files and frames."""
 
     def bind_processor(self, dialect: Dialect) -> Callable[[Any], Any]:
         """To text."""

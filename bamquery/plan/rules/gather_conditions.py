@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from bamquery.plan.expressions import ColumnRef, Expression, walk
-from bamquery.plan.nodes import Aggregate, Filter, Plan, Project, Sort, Window
+from bamquery.plan.nodes import Aggregate, Filter, Join, Plan, Project, Sort, Window
 from bamquery.plan.rewriting import children, conjunction, conjuncts, nodes_of, with_children
 from bamquery.statement_context.cancellation import check_cancelled
 
@@ -82,18 +82,18 @@ class _Gathering:
         nodes += [Filter(tail, conjunction(last)), *chain[filters[-1] + 1 :]]
         child = self.gather(tail)
         for node in reversed(nodes):
-            child = with_children(node, [child])
+            child = with_children(node, [child, *map(self.gather, children(node)[1:])])
         return child
 
     def _chain(self, plan: Plan) -> tuple[list[Plan], Plan]:
         """A filter, the nodes that conditions may pass below it and further filters; and what is below."""
         chain = [plan]
-        (below,) = children(plan)
+        below, *_ = children(plan)
         while id(below) not in self._shared and (
             isinstance(below, Filter) or _passing_columns(below) is not None
         ):
             chain.append(below)
-            (below,) = children(below)
+            below, *_ = children(below)
         return chain, below
 
 
@@ -116,7 +116,10 @@ def _all_pass(columns: Set[ColumnRef], passed: Sequence[_Columns]) -> bool:
 
 
 def _passing_columns(node: Plan) -> _Columns | None:
-    """The columns by which rows come or go as one, groups or partitions as wholes; None for other nodes."""
+    """The columns by which rows come or go as one, groups, partitions or a row's partners as wholes.
+
+    None for other nodes. Conditions pass to the first of the nodes below.
+    """
     match node:
         case Project(expressions=expressions):
             return {place: e for place, e in enumerate(expressions) if isinstance(e, ColumnRef)}
@@ -124,6 +127,8 @@ def _passing_columns(node: Plan) -> _Columns | None:
             return {place: key for place, key in enumerate(keys) if isinstance(key, ColumnRef)}
         case Sort(limit=None, offset=0):
             return dict.fromkeys(range(len(node.fields)))
+        case Join(left=left, kind=kind) if kind not in ("right", "full"):
+            return dict.fromkeys(range(len(left.fields)))
         case Window(partition=partition):
             return {key.index: None for key in partition if isinstance(key, ColumnRef)}
         case _:

@@ -24,13 +24,15 @@ def imply_conditions(plan: Plan) -> Plan:
 
     Only above inner joins, whose condition the OR becomes later: so nothing is implied twice.
     """
-    return transform_plan(plan, _with_implied)
+    return transform_plan(plan, _add_implied)
 
 
-def _with_implied(plan: Plan) -> Plan:
+def _add_implied(plan: Plan) -> Plan:
     match plan:
         case Filter(child=Join(kind="inner") as join, predicate=predicate):
             parts = conjuncts(predicate)
+            if not any(isinstance(part, Call) and part.function == "or" for part in parts):
+                return plan
             sources = list(_sources(join, 0))
             implied = [
                 found for part in parts for found in _implied_conditions(part, sources) if found not in parts
@@ -42,11 +44,15 @@ def _with_implied(plan: Plan) -> Plan:
 
 def _sources(plan: Plan, start: int) -> Iterator[range]:
     """The places of each source's columns in a tree of inner joins."""
-    if isinstance(plan, Join) and plan.kind == "inner":
-        yield from _sources(plan.left, start)
-        yield from _sources(plan.right, start + len(plan.left.fields))
-    else:
-        yield range(start, start + len(plan.fields))
+    waiting = [plan]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, Join) and found.kind == "inner":
+            waiting += [found.right, found.left]
+        else:
+            end = start + len(found.fields)
+            yield range(start, end)
+            start = end
 
 
 def _implied_conditions(part: Expression, sources: Sequence[range]) -> Iterator[Expression]:

@@ -23,15 +23,15 @@ def merge_projections(plan: Plan) -> Plan:
             expressions, below
         ):
             above = map_expressions(plan, lambda e: substitute(e, below.expressions))
-            return merge_projections(_with_child(above, below.child))
+            return merge_projections(_replace_child(above, below.child))
         case Aggregate(child=Project() as below) if _reads_each_once(_read_by(plan), below):
             above = map_expressions(plan, lambda e: substitute(e, below.expressions))
-            return merge_projections(_with_child(above, below.child))
+            return merge_projections(_replace_child(above, below.child))
         case _:
             return plan
 
 
-def _with_child(plan: Plan, child: Plan) -> Plan:
+def _replace_child(plan: Plan, child: Plan) -> Plan:
     assert isinstance(plan, Project | Aggregate)
     return replace(plan, child=child)
 

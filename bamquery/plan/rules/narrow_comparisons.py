@@ -62,7 +62,7 @@ def _comparison(function: str, value: Expression, literal: Literal) -> Expressio
         return _whole_day(function, value, literal)
     if not _keeps_order(value.type, literal):
         return None
-    exact = _in_type(literal, value.type)
+    exact = _convert_literal(literal, value.type)
     if exact is not None:
         return Call(function, (value, exact), _BOOLEAN)
     return _between_values(function, value, literal)
@@ -74,7 +74,7 @@ def _membership(value: Expression, kind: pa.DataType, members: Sequence[Expressi
     if len(literals) < len(members) or not all(_keeps_order(value.type, m) for m in literals):
         return None
     nulls = [Literal(scalar(None, value.type)) for m in literals if not m.value.is_valid]
-    found = [_in_type(member, value.type) for member in literals if member.value.is_valid]
+    found = [_convert_literal(member, value.type) for member in literals if member.value.is_valid]
     kept = [member for member in found if member is not None]
     if not kept:
         return None if nulls else _false_unless_null(value)
@@ -116,7 +116,7 @@ def _decimal_holds(kind: pa.DataType, wide: Any) -> bool:
     return bool(max(-smallest, largest) < 10 ** (wide.precision - wide.scale))
 
 
-def _in_type(literal: Literal, kind: pa.DataType) -> Literal | None:
+def _convert_literal(literal: Literal, kind: pa.DataType) -> Literal | None:
     """The literal as a value of the type, or None where it has no equal there."""
     try:
         there = convert(literal.value, kind)

@@ -23,8 +23,9 @@ from bamquery.plan.rewriting import (
     columns_of,
     conjunction,
     conjuncts,
-    nodes_of,
+    is_too_large_to_copy,
     renumber,
+    shared_nodes,
     with_children,
 )
 from bamquery.statement_context.cancellation import check_cancelled
@@ -50,11 +51,7 @@ class _Ordering:
     def __init__(self, plan: Plan) -> None:
         self._made: dict[int, tuple[Plan, Plan]] = {}
         self._parts: dict[int, int] = {}
-        seen: set[int] = set()
-        self._shared: set[int] = set()
-        for node in nodes_of(plan):
-            for child in children(node):
-                (self._shared if id(child) in seen else seen).add(id(child))
+        self._shared = shared_nodes(plan)
 
     def __call__(self, plan: Plan) -> Plan:
         found = self._made.get(id(plan))
@@ -76,9 +73,13 @@ class _Ordering:
     def _is_reordered_with_parent(self, side: Plan) -> bool:
         """Whether a side's sources are ordered with those beside it.
 
-        Not those of a large join that several nodes read: each reader would have all of them once more.
+        Not those of a large join that several nodes read: each reader would have all of them once more, and
+        what is computed once for all would be computed for each.
         """
-        return _is_inner(side) and (id(side) not in self._shared or self._width(side) <= _MOST_COMPARED)
+        return _is_inner(side) and (id(side) not in self._shared or self._is_small(side))
+
+    def _is_small(self, side: Plan) -> bool:
+        return not is_too_large_to_copy(side) and self._width(side) <= _MOST_COMPARED
 
     def _width(self, plan: Plan) -> int:
         """How many sources a join has."""

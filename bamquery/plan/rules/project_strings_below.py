@@ -61,12 +61,11 @@ class _ProjectedStrings:
 
     def __init__(self, child: Plan) -> None:
         self._child = child
-        self._columns = columns_of(child)
         self._made: dict[Expression, ColumnRef] = {}
 
     @property
     def width(self) -> int:
-        return len(self._columns)
+        return len(self._child.fields)
 
     @property
     def column_count(self) -> int:
@@ -83,8 +82,8 @@ class _ProjectedStrings:
     def plan(self) -> Plan:
         if not self._made:
             return self._child
-        names = (*(c.name for c in self._columns), *(c.name for c in self._made.values()))
-        return Project(self._child, (*self._columns, *self._made), names)
+        names = (*(c.name for c in columns_of(self._child)), *(c.name for c in self._made.values()))
+        return Project(self._child, (*columns_of(self._child), *self._made), names)
 
 
 def _may_be_long(expression: Expression) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
 from bamquery.plan.expressions import AggregateCall, Expression, referenced_columns
@@ -24,7 +24,15 @@ from bamquery.plan.nodes import (
     Values,
     Window,
 )
-from bamquery.plan.rewriting import columns_of, map_arguments, map_key, renumber, with_fields
+from bamquery.plan.rewriting import (
+    columns_of,
+    computed_once,
+    map_arguments,
+    map_key,
+    parents_first,
+    renumber,
+    with_fields,
+)
 from bamquery.plan.windows import map_call
 from bamquery.statement_context.cancellation import check_cancelled
 
@@ -35,7 +43,8 @@ one and the same, with every column."""
 
 def prune_columns(plan: Plan) -> Plan:
     """Keep the root's columns, and of every node below what those need."""
-    pruned, positions = _Pruning()(plan, frozenset(range(len(plan.fields))))
+    everything = frozenset(range(len(plan.fields)))
+    pruned, positions = _Pruning(_Needs(plan).of_all_readers(everything))(plan, everything)
     assert all(old == new for old, new in positions.items())
     return pruned
 
@@ -46,12 +55,14 @@ _Pruned: TypeAlias = tuple[Plan, dict[int, int]]
 class _Pruning:
     """What became of each node for the columns that others needed of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, of_all_readers: Mapping[int, frozenset[int]]) -> None:
+        self._of_all_readers = of_all_readers
         self._made: dict[tuple[int, frozenset[int]], tuple[Plan, _Pruned]] = {}
         self._variants: Counter[int] = Counter()
 
     def __call__(self, plan: Plan, needed: frozenset[int]) -> _Pruned:
         """The plan with at least the columns needed, and where each of those is now."""
+        needed |= self._of_all_readers.get(id(plan), frozenset())
         found = self._made.get((id(plan), needed))
         if found is None:
             check_cancelled()
@@ -197,6 +208,42 @@ class _Pruning:
         )
         places = {count + i: width + place for place, i in enumerate(kept)}
         return window, {**{i: positions[i] for i in below_needed}, **places}
+
+
+class _Needs(_Pruning):
+    """Which columns all readers together need of nodes that are too large to be there once for each."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__({})
+        self._plan = plan
+        self._once = computed_once(plan)
+        self._needed: dict[int, dict[frozenset[int], None]] = {}
+
+    def __call__(self, plan: Plan, needed: frozenset[int]) -> _Pruned:
+        """The plan as it is: what is needed of it is taken down."""
+        self._needed.setdefault(id(plan), {})[needed] = None
+        return plan, {i: i for i in range(len(plan.fields))}
+
+    def of_all_readers(self, needed: frozenset[int]) -> dict[int, frozenset[int]]:
+        """By the nodes' numbers, where so much is needed of the whole plan."""
+        if not self._once:
+            return {}
+        self(self._plan, needed)
+        found = {}
+        for node in parents_first(self._plan):
+            wanted = self._needed.get(id(node))
+            if wanted is None:  # of a step, or of what is pruned away
+                continue
+            check_cancelled()
+            sets = list(wanted)
+            if id(node) in self._once:
+                sets = [frozenset().union(*sets)]
+                found[id(node)] = sets[0]
+            elif len(sets) > _MOST_VARIANTS:
+                sets = [frozenset(range(len(node.fields)))]
+            for each in sets:
+                self._prune(node, each)
+        return found
 
 
 def _read_by(keys: Iterable[Expression], calls: Iterable[AggregateCall]) -> list[Expression]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import islice
+from functools import cached_property
+from itertools import compress, islice
 from typing import Final
 
 from bamquery.plan.expressions import (
@@ -18,7 +19,17 @@ from bamquery.plan.expressions import (
     walk,
 )
 from bamquery.plan.nodes import Aggregate, Filter, Join, Plan, Project, Scan, Sort, Union, Window
-from bamquery.plan.rewriting import conjunction, conjuncts, renumber, substitute, transform_plan
+from bamquery.plan.rewriting import (
+    PlanRewriter,
+    children,
+    conjunction,
+    conjuncts,
+    is_too_large_to_copy,
+    nodes_of,
+    renumber,
+    substitute,
+    with_children,
+)
 from bamquery.plan.rules.gather_conditions import gather_conditions
 from bamquery.plan.rules.merge_projects import merge_projections
 from bamquery.statement_context.cancellation import check_cancelled
@@ -36,15 +47,31 @@ def push_down_predicates(plan: Plan) -> Plan:
 
     So are the conditions of joins, where a side's rows that fail them have no partner and are not wanted.
     """
-    return transform_plan(gather_conditions(plan), _PredicatePushdown().push_all)
+    plan = gather_conditions(plan)
+    return _PredicatePushdown(plan)(plan)
 
 
-class _PredicatePushdown:
-    """What became of nodes with a condition: a node that several others read takes it once."""
+class _PredicatePushdown(PlanRewriter):
+    """What became of nodes with a condition: a node that several others read takes it once.
 
-    def __init__(self) -> None:
-        self._made: dict[tuple[int, Expression], tuple[Plan, Plan]] = {}
+    One that is too large to be copied takes none: in a chain of queries that each read the one before twice,
+    once with a condition, each would be copied as often as there are queries above it.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(self.push_all)
+        self._readers = Counter(id(child) for node in nodes_of(plan) for child in children(node))
+        self._closed: dict[int, Plan] = {}
+        """Rebuilt nodes that take no condition of one reader, by their numbers."""
+        self._pushed: dict[tuple[int, _Conditions], tuple[Plan, Plan]] = {}
         self._variants: Counter[int] = Counter()
+
+    def __call__(self, plan: Plan) -> Plan:
+        """Rebuilt bottom-up."""
+        found = super().__call__(plan)
+        if self._readers[id(plan)] > 1 and is_too_large_to_copy(found):
+            self._closed[id(found)] = found
+        return found
 
     def push_all(self, plan: Plan) -> Plan:
         """The node with every condition as far down as it goes, in the order they were written."""
@@ -52,111 +79,179 @@ class _PredicatePushdown:
             case Join(condition=condition) if condition is not None:
                 return self._push_condition(plan, condition)
             case Filter(child=child, predicate=predicate):
-                kept: list[Expression] = []
-                for part in conjuncts(predicate):
-                    pushed = self._push(child, part)
-                    if pushed is None:
-                        kept.append(part)
-                    else:
-                        child = pushed
-                return Filter(child, conjunction(kept)) if kept else child
+                return _filtered(*self._push(child, _Conditions(tuple(conjuncts(predicate)))))
             case _:
                 return plan
 
-    def _push(self, plan: Plan, predicate: Expression) -> Plan | None:
-        """The plan with the predicate in it, or None where it has to stay above."""
+    def _push(self, plan: Plan, going: _Conditions) -> tuple[Plan, _Conditions]:
+        """The plan with conditions in it, and those that have to stay above."""
+        if id(plan) in self._closed:
+            return plan, going
         match plan:
-            case Scan() if not referenced_columns(predicate):  # nothing that a scan could choose rows by
-                return None
             case Scan(columns=columns, predicates=predicates):
+                going, kept = going.split(bool)  # without columns there is nothing to choose rows by
                 schema = plan.source.schema
 
-                def at_source(e: Expression) -> Expression:
+                def to_source_column(e: Expression) -> Expression:
                     if not isinstance(e, ColumnRef):
                         return e
                     return replace(e, index=columns[e.index], name=schema.field(columns[e.index]).name)
 
-                return replace(plan, predicates=(*predicates, transform(predicate, at_source)))
+                there = (transform(part, to_source_column) for part in going.parts)
+                return (replace(plan, predicates=(*predicates, *there)) if going.parts else plan), kept
             case Filter(child=child):
-                below = self._push(child, predicate)
-                if below is not None:
-                    return replace(plan, child=below)
-                return replace(plan, predicate=conjunction([*conjuncts(plan.predicate), predicate]))
+                below, kept = self._push(child, going)
+                parts = [*conjuncts(plan.predicate), *kept.parts]
+                return Filter(below, conjunction(parts) if kept.parts else plan.predicate), _NONE
             case Project():
                 # A condition stood between it and one below: this condition, and the next, pass both at once.
                 above = merge_projections(plan)
                 assert isinstance(above, Project)
-                child, expressions = above.child, above.expressions
-                if _is_too_long_below(predicate, expressions):
-                    return None
-                return replace(above, child=self._push_below(child, substitute(predicate, expressions)))
+                return self._push_below_expressions(above, above.expressions, going)
             case Sort(child=child, limit=None, offset=0):
-                return replace(plan, child=self._push_below(child, predicate))
-            case Aggregate(child=child, keys=keys, sets=()):
+                return replace(plan, child=self._push_below(child, going)), _NONE
+            case Aggregate(keys=keys, sets=()):
                 # Without keys there is a row even where no row comes in.
-                columns_read = referenced_columns(predicate)
-                if not columns_read or any(index >= len(keys) for index in columns_read):
-                    return None
-                if _is_too_long_below(predicate, keys):
-                    return None
-                return replace(plan, child=self._push_below(child, substitute(predicate, keys)))
+                going, kept = going.split(lambda read: bool(read) and all(i < len(keys) for i in read))
+                made, long = self._push_below_expressions(plan, keys, going)
+                return made, kept.and_also(long)
             case Union(inputs=inputs):
-                return Union(tuple(self._push_below(child, predicate) for child in inputs))
+                return Union(tuple(self._push_below(child, going) for child in inputs)), _NONE
             case Join():
-                return self._push_into_join(plan, predicate)
+                return self._push_into_join(plan, going)
             case Window(child=child, partition=partition):
                 # Whole partitions come or go, so that the others keep their rows.
                 keys_read = {key.index for key in partition if isinstance(key, ColumnRef)}
-                columns_read = referenced_columns(predicate)
-                if not columns_read or not columns_read <= keys_read:
-                    return None
-                return replace(plan, child=self._push_below(child, predicate))
+                going, kept = going.split(lambda read: bool(read) and read <= keys_read)
+                return with_children(plan, [self._push_below(child, going)]), kept
             case _:
-                return None
+                return plan, going
 
-    def _push_below(self, child: Plan, predicate: Expression) -> Plan:
-        found = self._made.get((id(child), predicate))
+    def _push_below(self, child: Plan, going: _Conditions) -> Plan:
+        if not going.parts:
+            return child
+        found = self._pushed.get((id(child), going))
         if found is None:
             check_cancelled()
             self._variants[id(child)] += 1
-            pushed = None if self._variants[id(child)] > _MOST_VARIANTS else self._push(child, predicate)
-            made = Filter(child, predicate) if pushed is None else pushed
-            found = self._made[id(child), predicate] = (child, made)
+            many = self._variants[id(child)] > _MOST_VARIANTS
+            made = _filtered(child, going) if many else _filtered(*self._push(child, going))
+            found = self._pushed[id(child), going] = (child, made)
         return found[1]
 
-    def _push_into_join(self, plan: Join, predicate: Expression) -> Plan | None:
-        """A condition on the pairs: on the side that it is about, if that side's rows come as they are."""
+    def _push_below_expressions(
+        self, plan: Project | Aggregate, expressions: Sequence[Expression], going: _Conditions
+    ) -> tuple[Plan, _Conditions]:
+        """Conditions on columns that are made of others, over those."""
+        long = {part for part in going.parts if _is_too_long_below(part, expressions)}
+        below = tuple(substitute(part, expressions) for part in going.parts if part not in long)
+        kept = _Conditions(tuple(part for part in going.parts if part in long)) if long else _NONE
+        return with_children(plan, [self._push_below(plan.child, _Conditions(below))]), kept
+
+    def _push_into_join(self, plan: Join, going: _Conditions) -> tuple[Plan, _Conditions]:
+        """Conditions on the pairs: on the side that they are about, if that side's rows come as they are."""
         width = len(plan.left.fields)
-        read = referenced_columns(predicate)
-        if plan.kind not in ("right", "full") and all(index < width for index in read):
-            return replace(plan, left=self._push_below(plan.left, predicate))
-        if plan.kind in ("inner", "right") and read and all(index >= width for index in read):
-            return replace(plan, right=self._push_below(plan.right, _right_side_condition(predicate, width)))
-        if plan.kind == "inner":
-            parts = [] if plan.condition is None else conjuncts(plan.condition)
-            return replace(plan, condition=conjunction([*parts, predicate]))
-        return None
+        left = right = _NONE
+        if plan.kind not in ("right", "full"):
+            left, going = going.split_before(width)
+        if plan.kind in ("inner", "right"):
+            right, going = going.split_from(width)
+        plan = replace(
+            plan,
+            left=self._push_below(plan.left, left),
+            right=self._push_below(plan.right, right.on_right_side(width)),
+        )
+        if plan.kind != "inner" or not going.parts:
+            return plan, going
+        parts = [] if plan.condition is None else conjuncts(plan.condition)
+        return replace(plan, condition=conjunction([*parts, *going.parts])), _NONE
 
     def _push_condition(self, plan: Join, condition: Expression) -> Plan:
         """The parts of a join's own condition that are about one side whose unmatched rows are not wanted."""
         width = len(plan.left.fields)
-        left, right = plan.left, plan.right
-        kept: list[Expression] = []
-        for part in conjuncts(condition):
-            read = referenced_columns(part)
-            if read and plan.kind in ("inner", "right", "semi") and all(index < width for index in read):
-                left = self._push_below(left, part)
-            elif (
-                read
-                and plan.kind in ("inner", "left", "semi", "anti", "single")
-                and all(index >= width for index in read)
-            ):
-                right = self._push_below(right, _right_side_condition(part, width))
-            else:
-                kept.append(part)
-        if left is plan.left and right is plan.right:
+        going = _Conditions(tuple(conjuncts(condition)))
+        left = right = _NONE
+        if plan.kind in ("inner", "right", "semi"):
+            left, going = going.split_before(width, unread=False)
+        if plan.kind in ("inner", "left", "semi", "anti", "single"):
+            right, going = going.split_from(width)
+        if not left.parts and not right.parts:
             return plan
-        return Join(left, right, plan.kind, conjunction(kept) if kept else None)
+        return Join(
+            self._push_below(plan.left, left),
+            self._push_below(plan.right, right.on_right_side(width)),
+            plan.kind,
+            conjunction(going.parts) if going.parts else None,
+        )
+
+
+class _Conditions:
+    """Conditions that go the same way, and the columns that each of them reads.
+
+    What all pass, they pass as one: on the way down through many joins nobody looks into each of many.
+    """
+
+    def __init__(self, parts: tuple[Expression, ...], reads: Sequence[frozenset[int]] | None = None) -> None:
+        self.parts = parts
+        self._reads = [referenced_columns(part) for part in parts] if reads is None else reads
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Conditions) and (self is other or self.parts == other.parts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.parts)
+
+    def split(self, passes: Callable[[frozenset[int]], bool]) -> tuple[_Conditions, _Conditions]:
+        """Those whose columns pass, and the others."""
+        return self._split([passes(read) for read in self._reads])
+
+    def split_before(self, width: int, *, unread: bool = True) -> tuple[_Conditions, _Conditions]:
+        """Those whose columns are all before that place, `unread` those that read none, and the others."""
+        return self._split([last < width and (unread or last >= 0) for last in self._last])
+
+    def split_from(self, width: int) -> tuple[_Conditions, _Conditions]:
+        """Those that read columns from that place on only, and the others."""
+        return self._split([first >= width for first in self._first])
+
+    @cached_property
+    def _first(self) -> list[int]:
+        return [min(read, default=-1) for read in self._reads]
+
+    @cached_property
+    def _last(self) -> list[int]:
+        return [max(read, default=-1) for read in self._reads]
+
+    def _split(self, passes: Sequence[bool]) -> tuple[_Conditions, _Conditions]:
+        if all(passes):
+            return self, _NONE
+        return self._chosen(passes), self._chosen([not each for each in passes])
+
+    def _chosen(self, chosen: Sequence[bool]) -> _Conditions:
+        return _Conditions(tuple(compress(self.parts, chosen)), list(compress(self._reads, chosen)))
+
+    def and_also(self, others: _Conditions) -> _Conditions:
+        """Both, these first."""
+        if not others.parts:
+            return self
+        return _Conditions((*self.parts, *others.parts), [*self._reads, *others._reads])
+
+    def on_right_side(self, width: int) -> _Conditions:
+        """Conditions on pairs that read the right side only, over that side's columns."""
+        if not self.parts:
+            return self
+        moved = {index: index - width for read in self._reads for index in read}
+        return _Conditions(tuple(renumber(part, moved) for part in self.parts))
+
+
+_NONE: Final = _Conditions(())
+
+
+def _filtered(plan: Plan, conditions: _Conditions) -> Plan:
+    return Filter(plan, conjunction(conditions.parts)) if conditions.parts else plan
 
 
 def _is_too_long_below(predicate: Expression, columns: Sequence[Expression]) -> bool:
@@ -170,8 +265,3 @@ def _is_too_long_below(predicate: Expression, columns: Sequence[Expression]) -> 
                 made[part.index] = sum(1 for _ in islice(walk(columns[part.index]), _MOST_PARTS))
             grown += made[part.index]
     return grown > 0 and own + grown > _MOST_PARTS
-
-
-def _right_side_condition(predicate: Expression, width: int) -> Expression:
-    """A condition on pairs that reads the right side only, over that side's columns."""
-    return renumber(predicate, {index: index - width for index in referenced_columns(predicate)})

@@ -33,12 +33,12 @@ class _Removal:
             # Names matter in the result only; above a node that keeps them, it decides.
             names_matter = at_root and not isinstance(plan, Project | Aggregate)
             below = [self(child, at_root=names_matter) for child in children(plan)]
-            made = _without_trivial(with_children(plan, below), at_root=at_root)
+            made = _simplify_node(with_children(plan, below), at_root=at_root)
             found = self._made[id(plan), at_root] = (plan, made)
         return found[1]
 
 
-def _without_trivial(plan: Plan, *, at_root: bool) -> Plan:
+def _simplify_node(plan: Plan, *, at_root: bool) -> Plan:
     match plan:
         case Project(child=child) if _changes_nothing(plan, at_root=at_root):
             return child
@@ -52,7 +52,7 @@ def _without_trivial(plan: Plan, *, at_root: bool) -> Plan:
         case Join(condition=condition) if condition is not None:
             undecided = [part for part in conjuncts(condition) if not _is_true(part)]
             if any(isinstance(part, Literal) for part in undecided) and plan.kind in _NEEDED:
-                return _without_pairs(plan)
+                return _drop_unread_side(plan)
             if len(undecided) == len(conjuncts(condition)):
                 return plan
             return replace(plan, condition=conjunction(undecided) if undecided else None)
@@ -72,7 +72,7 @@ _NEEDED: Final[Mapping[str, str]] = MappingProxyType(
 """Of joins the side that gives rows where there are no pairs."""
 
 
-def _without_pairs(plan: Join) -> Plan:
+def _drop_unread_side(plan: Join) -> Plan:
     """The join where its condition is false or null for all pairs: none of those rows is read."""
     needed = _NEEDED[plan.kind]
     left = plan.left if needed == "left" else Limit(plan.left, 0)

@@ -28,7 +28,7 @@ def simplify_joins(plan: Plan) -> Plan:
 def _simplify(plan: Plan) -> Plan:
     match plan:
         case Filter(child=Join(kind="mark") as join, predicate=predicate):
-            return _without_mark(plan, join, conjuncts(predicate))
+            return _replace_mark_join(plan, join, conjuncts(predicate))
         case Filter(child=Join(kind="left" | "right" | "full" | "single") as join, predicate=predicate):
             kind = _kind(join, conjuncts(predicate))
             return plan if kind == join.kind else replace(plan, child=replace(join, kind=kind))
@@ -36,7 +36,7 @@ def _simplify(plan: Plan) -> Plan:
             return plan
 
 
-def _without_mark(plan: Filter, join: Join, parts: Sequence[Expression]) -> Plan:
+def _replace_mark_join(plan: Filter, join: Join, parts: Sequence[Expression]) -> Plan:
     width = len(join.left.fields)
     mark = ColumnRef(width, "mark", pa.bool_())
     for part in parts:

@@ -15,7 +15,7 @@ MISSING: Final[Mapping[str, str]] = MappingProxyType(
         "unpivot": "SQL has no UNPIVOT here: union() of one select() for each column",
         "melt": "SQL has no UNPIVOT here: union() of one select() for each column",
         "unnest": _NESTED,
-        "list": f"{_NESTED}; string_agg joins texts",
+        "list": f"{_NESTED}; string_agg joins strings",
         "histogram": f"{_NESTED}; value_counts() has a row for each value",
         "update": _UPDATES,
         "insert": "insert_into(name) puts a relation's rows into a table; con.sql('INSERT INTO ...') others",

@@ -199,7 +199,7 @@ class Operators:
         )
 
     def __contains__(self, value: object) -> NoReturn:
-        raise TypeError("in does not make an expression: write is_in(), or fn.contains() for texts")
+        raise TypeError("in does not make an expression: write is_in(), or fn.contains() for strings")
 
     def __iter__(self) -> NoReturn:
         raise TypeError(f"{self._sql} is one expression, not several")

@@ -46,7 +46,7 @@ class StatementBuilder:
 
 def drop_repeated_reasons(error: SqlError) -> SqlError:
     """The error without reasons that look like others: of a piece that stands in several places."""
-    reasons = {reason.shown(error.sql): reason for reason in reversed(error.reasons)}
+    reasons = {reason.render(error.sql): reason for reason in reversed(error.reasons)}
     if len(reasons) == len(error.reasons):
         return error
     return type(error)(list(reversed(reasons.values())), error.sql)

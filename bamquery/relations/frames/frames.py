@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class RelationFrames(RelationBase):
-    """`to_arrow` and its like; each is a run of its own. docs/frames.md has what each type becomes."""
+    """`to_arrow` and its like; each is a run of its own. docs/python/frames.md has what each type becomes."""
 
     def to_batches(self, rows: int | None = None) -> Iterator[pa.RecordBatch]:
         """Batches as they come, none of them empty; the whole answer is never in memory.

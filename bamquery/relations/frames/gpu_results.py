@@ -13,7 +13,7 @@ from bamquery.text.identifiers import unique_names
 
 
 def cudf_frame(device: Device[Any], frame: Any, fields: Sequence[Field]) -> Any:
-    """A `cudf.DataFrame` of a frame; see `bamquery.engine.cuda.exports`.
+    """A `cudf.DataFrame` of a frame; see `bamquery.engine.cuda.transfer.exports`.
 
     Raises:
         BamQueryError: cuDF has no such type.
@@ -50,7 +50,7 @@ def require_gpu(device: str, notes: Sequence[str], purpose: str) -> None:
 
 def _results(device: Device[Any]) -> Any:
     assert not device.capabilities.on_host
-    return importlib.import_module("bamquery.engine.cuda.exports")
+    return importlib.import_module("bamquery.engine.cuda.transfer.exports")
 
 
 def _session(device: Any) -> Any:

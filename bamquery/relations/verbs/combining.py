@@ -77,7 +77,7 @@ class RelationPairs(RelationBase):
         else:
             names = None if on is None else self._using_columns(other, on)
         if names is not None:
-            listed = ", ".join(quoted_name(self._in_both(other, name)) for name in names)
+            listed = ", ".join(quoted_name(self._require_in_both(other, name)) for name in names)
             if not listed:
                 raise TypeError("on: name at least one column")
             return self._query_over(text.words(f"USING ({listed})"), other)
@@ -142,7 +142,7 @@ class RelationPairs(RelationBase):
             raise TypeError("on is one condition, or a list of names: join several conditions with &")
         return [name for name in names if name is not None]
 
-    def _in_both(self, other: RelationBase, name: str) -> str:
+    def _require_in_both(self, other: RelationBase, name: str) -> str:
         other._column(name, "on, of the other relation")
         return self._column(name, "on")
 

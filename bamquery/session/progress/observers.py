@@ -29,7 +29,7 @@ def watch(result: Result, settings: Settings, callbacks: Callbacks) -> None:
         result.running.observer = WatcherGroup(tuple(watchers))
 
 
-def without_bar(result: Result, callbacks: Callbacks) -> None:
+def suppress_progress_bar(result: Result, callbacks: Callbacks) -> None:
     """For who draws a result's progress: no other bar, callbacks as before; before it begins."""
     result.running.observer = WatcherGroup(callbacks.watchers) if callbacks.watchers else None
 

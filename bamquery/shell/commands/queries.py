@@ -55,7 +55,7 @@ QUERIES: Final = (
         "what the latest query did, operator by operator; SQL is run for it",
         _analyze,
         completes="sql",
-        details="Rows and time of operators; of scans each column's strategy, vectors pruned and read, bytes "
-        "needed and read, and their quotient, the amplification.",
+        details="Rows and time of operators; of scans each column's strategy and encoding, vectors pruned "
+        "and read, bytes needed and read, and their quotient, the amplification.",
     ),
 )

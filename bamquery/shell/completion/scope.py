@@ -67,7 +67,7 @@ def scope_at(text: str, place: int) -> CompletionScope:
     tokens = [t for t in meaningful(scan(text)[0]) if t.kind is not Kind.WORD or not t.start < place <= t.end]
     root = group_by_brackets(tokens, len(text))
     around = _enclosing_groups(root, place)
-    queries = {name: query for group in around for name, query in _with_queries(group).items()}
+    queries = {name: query for group in around for name, query in _named_queries(group).items()}
     tables: list[TableReference] = []
     for group in reversed(around):
         for reference in references(_branch(group, place)):
@@ -166,7 +166,7 @@ def _branch(group: Group, place: int) -> list[Item]:
     return branch
 
 
-def _with_queries(group: Group) -> dict[str, tuple[str, Group]]:
+def _named_queries(group: Group) -> dict[str, tuple[str, Group]]:
     """What WITH names at the beginning of a group."""
     found: dict[str, tuple[str, Group]] = {}
     items = group.items

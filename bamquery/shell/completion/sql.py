@@ -53,7 +53,7 @@ class SqlCandidates:
         if last is not None and last.kind is Kind.COMMENT and (state.kind or place == last.end):
             return [], ""
         if state.kind is Kind.STRING and last is not None:
-            return self._in_string(tokens, last)
+            return self._complete_string(tokens, last)
         typed = (
             last if last is not None and _is_name(last) and (last.kind is Kind.WORD or state.kind) else None
         )
@@ -87,7 +87,7 @@ class SqlCandidates:
             self._functions if calls else [Candidate(c.name, c.name, c.meta, c.kind) for c in self._functions]
         )
 
-    def _in_string(self, tokens: Sequence[Token], last: Token) -> tuple[list[Candidate], str]:
+    def _complete_string(self, tokens: Sequence[Token], last: Token) -> tuple[list[Candidate], str]:
         before = meaningful(tokens[:-1])
         words = [token.text.upper() for token in before[-3:]]
         is_file = bool(words) and words[-1] in _FILE_BEFORE
@@ -113,7 +113,7 @@ class SqlCandidates:
         if words[0] in ("SET", "RESET") and len(words) <= 3:
             return _settings(words)
         scope = scope_at(text, place)
-        if words[-1] in _TABLE_BEFORE or (words[-1] == "," and _in_from(words)):
+        if words[-1] in _TABLE_BEFORE or (words[-1] == "," and _is_between_tables(words)):
             queries = [Candidate(_sql_name(n), n, "WITH", _TABLE) for n, _ in scope.queries.values()]
             self.functions()
             more = [] if words[-1] in ("INTO", "TABLE", "VIEW") else self._table_functions
@@ -210,7 +210,7 @@ def _drop_repeated(candidates: Iterable[Candidate]) -> list[Candidate]:
     return list({(c.text, c.kind): c for c in reversed(list(candidates))}.values())[::-1]
 
 
-def _in_from(words: Sequence[str]) -> bool:
+def _is_between_tables(words: Sequence[str]) -> bool:
     """Whether the comma at the end is between tables."""
     for word in reversed(words):
         if word in ("FROM", "JOIN"):

@@ -137,7 +137,7 @@ def _types(value: exp.Expr | None) -> tuple[tuple[str | int, pa.DataType], ...]:
     value = unwrap(value)
     if isinstance(value, (exp.Array, exp.Tuple)):
         return tuple(
-            (i, _type(string_value(one, "types as texts"))) for i, one in enumerate(value.expressions)
+            (i, _type(string_value(one, "types as strings"))) for i, one in enumerate(value.expressions)
         )
     if isinstance(value, exp.Struct):
         if not all(isinstance(pair.this, exp.Expr) for pair in value.expressions):
@@ -162,7 +162,7 @@ def _type(words: str) -> pa.DataType:
         raise ValueError(unknown_type(words))
     if node.args.get("nested") or node.this in exp.DataType.NESTED_TYPES:
         raise ValueError(f"{words}: a nested type is not supported")
-    # Of parameters, types here have numbers only; an ENUM has texts.
+    # Of parameters, types here have numbers only; an ENUM has strings.
     has_numbers = all(parameter.name.isdecimal() for parameter in node.expressions)
     kind = from_syntax(node) if has_numbers else None
     if kind is None:

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 _HIGHEST_COUNT: Final = (1 << 63) - 1
 _FEW_DIGITS: Final = 19
-"""Those of the highest count: int() refuses texts of very many."""
+"""Those of the highest count: int() refuses strings of very many."""
 
 
 def boolean(value: exp.Expr | None) -> bool:
-    """TRUE, FALSE, their texts, 1 or 0; an option alone is TRUE."""
+    """TRUE, FALSE, their strings, 1 or 0; an option alone is TRUE."""
     value = unwrap(value)
     if value is None:
         return True
@@ -68,7 +68,7 @@ def integer(value: exp.Expr | None, takes: str = "a whole number") -> int:
     return int(found)
 
 
-def string_values(value: exp.Expr | None, takes: str = "a text or a list of texts") -> tuple[str, ...]:
+def string_values(value: exp.Expr | None, takes: str = "a string or a list of strings") -> tuple[str, ...]:
     """A string or a list of them; `takes` as in `string_value`."""
     value = unwrap(value)
     if isinstance(value, (exp.Array, exp.Tuple)):
@@ -130,7 +130,7 @@ def sample_size(value: exp.Expr | None) -> int:
 
 def null_strings(value: exp.Expr | None) -> tuple[str, ...]:
     """One string or several."""
-    takes = "a text or a list of texts"
+    takes = "a string or a list of strings"
     value = unwrap(value)
     if not isinstance(value, (exp.Array, exp.Tuple)):
         return (_string(value, takes),)

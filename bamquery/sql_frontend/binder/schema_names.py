@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from bamquery.sql_frontend.fault_collection import apply_to_each, errors_at
 from bamquery.sql_frontend.syntax import ast_nodes as syntax
+from bamquery.sql_frontend.syntax.walking import walk
 from bamquery.sql_frontend.system_names import INFORMATION_SCHEMA, MAIN
 from bamquery.text.identifiers import fold_case, suggestion
 
@@ -25,7 +26,7 @@ def settle_schemas(trees: Sequence[exp.Expr], sql: str, database: str) -> None:
         SqlError: there is no such schema or database, or what is in it cannot be changed; all of them.
     """
     if "." in sql:
-        found = [node for tree in trees for node in tree.find_all(exp.Table, exp.Column)]
+        found = [node for tree in trees for node in walk(tree) if isinstance(node, exp.Table | exp.Column)]
         apply_to_each(
             lambda node: _settle(node, sql, database), [node for node in found if node.args.get("db")], sql
         )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
 from sqlglot import exp
@@ -36,6 +37,16 @@ class ScopeTable:
     hidden: tuple[ColumnRef, ...] = ()
     stored: bool = False
 
+    @cached_property
+    def named(self) -> Mapping[str, ColumnRef]:
+        """Its columns by their names without case, the first of those of one name."""
+        return {fold_case(column.name): column for column in reversed(self.columns)}
+
+    @cached_property
+    def hidden_named(self) -> Mapping[str, ColumnRef]:
+        """Those that are there for who names them."""
+        return {fold_case(column.name): column for column in reversed(self.hidden)}
+
 
 @dataclass(frozen=True)
 class Scope:
@@ -58,6 +69,20 @@ class Scope:
     merged: tuple[ColumnRef, ...] = ()
     synonyms: tuple[tuple[ColumnRef, str], ...] = ()
     coalesced: tuple[tuple[ColumnRef, tuple[ColumnRef, ...]], ...] = ()
+
+    @cached_property
+    def _tables_named(self) -> Mapping[str, Sequence[ScopeTable]]:
+        found: dict[str, list[ScopeTable]] = {}
+        for table in self.tables:
+            found.setdefault(fold_case(table.name), []).append(table)
+        return found
+
+    @cached_property
+    def _visible_named(self) -> Mapping[str, Sequence[tuple[ColumnRef, str]]]:
+        found: dict[str, list[tuple[ColumnRef, str]]] = {}
+        for column, of in self.visible:
+            found.setdefault(fold_case(column.name), []).append((column, of))
+        return found
 
     @classmethod
     def from_fields(
@@ -124,13 +149,14 @@ class Scope:
         if table:
             if not self.has_table(table):
                 raise ValueError(self._no_table(table))
-            own = [known for known in self.tables if fold_case(known.name) == fold_case(table)]
+            own = self._tables_named[fold_case(table)]
             found_in = [column for known in own if (column := self._column_in(known, name)) is not None]
             if len(found_in) > 1:
                 raise ValueError(_SEVERAL.format(table))
             return found_in[0] if found_in else None
-        found = [(column, of) for column, of in self.visible if fold_case(column.name) == fold_case(name)]
-        found = found or [(column, of) for column, of in self.visible if self._is_synonym(column, name)]
+        found = list(self._visible_named.get(fold_case(name), ()))
+        if not found and self.synonyms:
+            found = [(column, of) for column, of in self.visible if self._is_synonym(column, name)]
         found = found or [
             (column, own.name)
             for own in self.tables
@@ -146,8 +172,9 @@ class Scope:
         return found[0][0] if found else None
 
     def _column_in(self, own: ScopeTable, name: str) -> ColumnRef | None:
-        synonym = next((c for c in own.columns if self._is_synonym(c, name)), None)
-        return _find_named(own.columns, name) or synonym or _find_named(own.hidden, name)
+        folded = fold_case(name)
+        synonym = next((c for c in own.columns if self._is_synonym(c, name)), None) if self.synonyms else None
+        return own.named.get(folded) or synonym or own.hidden_named.get(folded)
 
     def _is_synonym(self, column: ColumnRef, name: str) -> bool:
         return any(
@@ -173,19 +200,18 @@ class Scope:
 
     def has_table(self, table: str) -> bool:
         """Whether something in FROM has that name."""
-        return any(fold_case(table) == fold_case(known.name) for known in self.tables)
+        return fold_case(table) in self._tables_named
 
     def check_names(self) -> None:
         """Raise `ValueError` where two tables have one name, and a column of one name."""
-        names = [fold_case(table.name) for table in self.tables if table.name]
         for table in self.tables:
-            if names.count(fold_case(table.name)) > 1:
+            if table.name and len(self._tables_named[fold_case(table.name)]) > 1:
                 for column in table.columns:
                     self._find_column(column.name, table.name)
 
     def columns_of(self, table: str) -> tuple[ColumnRef, ...]:
         """What `table.*` stands for; `ValueError` unless that is one table's name."""
-        found = [known for known in self.tables if fold_case(known.name) == fold_case(table)]
+        found = self._tables_named.get(fold_case(table), ())
         if len(found) > 1:
             raise ValueError(_SEVERAL.format(table))
         if not found:
@@ -210,10 +236,6 @@ class Scope:
         known = [column.name for own in here for column in own.columns]
         where = f' in table "{table}"' if table and len(self.tables) > 1 else ""
         return f'there is no column "{name}"{where}.{suggestion(name, [*known, *others])}'
-
-
-def _find_named(columns: Sequence[ColumnRef], name: str) -> ColumnRef | None:
-    return next((column for column in columns if fold_case(column.name) == fold_case(name)), None)
 
 
 class SelectAliases:

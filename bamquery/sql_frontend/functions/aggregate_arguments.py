@@ -152,7 +152,7 @@ def percentile(name: str, value: Expression, *, descending: bool) -> Literal:
 
 
 def separator(name: str, value: Expression) -> Literal:
-    """What stands between texts."""
+    """What stands between strings."""
     constant = fold_expression(value)
     if not isinstance(constant, Literal):
         raise ValueError(f"{name}() needs a constant for its separator")

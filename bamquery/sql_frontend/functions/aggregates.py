@@ -73,7 +73,7 @@ def _count(name: str, arguments: Sequence[Expression]) -> AggregateCall:
     return AggregateCall("count", (value,), kind)
 
 
-def _of_one_argument(function: str, argument: take.Argument) -> Build:
+def _unary_aggregate(function: str, argument: take.Argument) -> Build:
     """A function of one argument."""
 
     def build(name: str, arguments: Sequence[Expression]) -> AggregateCall:
@@ -181,7 +181,7 @@ BUILDERS: Final[Mapping[str, Build]] = MappingProxyType(
 
 def _builder(entry: Entry) -> Build:
     (function, *_) = entry.plan_functions
-    return BUILDERS.get(entry.name) or _of_one_argument(function, _ARGUMENTS[function])
+    return BUILDERS.get(entry.name) or _unary_aggregate(function, _ARGUMENTS[function])
 
 
 AGGREGATES: Final = bindings(SECTION.entries, _builder)

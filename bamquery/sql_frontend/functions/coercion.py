@@ -20,6 +20,7 @@ from bamquery.plan.expressions import Call, Cast, Expression, Literal
 from bamquery.plan.literals.conversion import NotConvertedError, convert
 from bamquery.plan.literals.evaluation import fold_expression
 from bamquery.plan.literals.scalars import scalar
+from bamquery.statement_context.cancellation import check_cancelled
 
 SYMBOLS: Final[Mapping[str, str]] = MappingProxyType(
     {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "modulo": "%"}
@@ -43,6 +44,7 @@ def decode(expression: Expression) -> Expression:
 
 def coerce(expression: Expression, kind: pa.DataType) -> Expression:
     """The expression as `kind`; a literal is converted here and now."""
+    check_cancelled()
     if expression.type == kind:
         return expression
     if isinstance(expression, Literal):
@@ -102,13 +104,14 @@ def common_type(expressions: Sequence[Expression], *, compared: bool = False) ->
 
     Values are met one by one, as in DuckDB: a literal takes the type of what it meets first, and two of them,
     or one and NULL, are INTEGER (or what holds them), or VARCHAR, for whatever comes later. Where they are
-    `compared`, texts wait for any type, and values may be equal that do not mix.
+    `compared`, strings wait for any type, and values may be equal that do not mix.
     """
     pair = _compared_type if compared else combined_type
     kind: pa.DataType | None = None
     loose: Expression | None = None  # an integer literal that has met nothing yet
     text = False
     for place, expression in enumerate(expressions):
+        check_cancelled()
         if is_null(expression) or is_string_literal(expression):
             loose = None
             text = text or is_string_literal(expression)

@@ -29,6 +29,7 @@ from bamquery.sql_frontend.functions.coercion import (
     is_null,
     is_string_literal,
 )
+from bamquery.statement_context.cancellation import check_cancelled
 from bamquery.text.statement_text import Place
 
 BOOLEAN: Final = pa.bool_()
@@ -58,6 +59,7 @@ def as_boolean(expression: Expression, what: str) -> Expression:
 
 def compare(function: str, left: Expression, right: Expression) -> Expression:
     """One of the comparison functions."""
+    check_cancelled()
     left, right = decode(left), decode(right)
     kind = comparison_type(left, right, ordered=function not in _EQUALITIES)
     if pa.types.is_null(kind):

@@ -24,7 +24,7 @@ from bamquery.sql_frontend.functions.bindings import bindings
 from bamquery.sql_frontend.functions.coercion import coerce, common_type, decode, is_null
 from bamquery.sql_frontend.functions.operators import STRING, literal
 from bamquery.sql_frontend.functions.scalar import dates, intervals, numbers
-from bamquery.sql_frontend.functions.scalar import strings as texts
+from bamquery.sql_frontend.functions.scalar import strings as string_functions
 from bamquery.sql_frontend.functions.scalar.dates import at_time_zone, date_part
 from bamquery.sql_frontend.functions.scalar.intervals import interval_of_unit
 from bamquery.sql_frontend.functions.scalar.signature import (
@@ -57,7 +57,7 @@ _SPELLED: Final[Mapping[str, str]] = MappingProxyType(
         "starts_with": "^@",
     }
 )
-"""How the operators on texts are written."""
+"""How the operators on strings are written."""
 
 
 def call(name: str, arguments: Arguments) -> Expression:
@@ -187,7 +187,7 @@ def _floor_modulo(name: str, arguments: Arguments) -> Expression:
 BUILDERS: Final[Mapping[str, Build]] = MappingProxyType(
     {
         **numbers.BUILDERS,
-        **texts.BUILDERS,
+        **string_functions.BUILDERS,
         **dates.BUILDERS,
         **intervals.BUILDERS,
         "abs": _same_type("abs"),

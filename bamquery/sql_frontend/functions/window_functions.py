@@ -56,7 +56,7 @@ def _default(value: Expression, kind: pa.DataType) -> Expression:
         return explicit_cast(value, kind)
 
 
-def _in_frame(function: str) -> Builder[AggregateCall]:
+def _frame_function(function: str) -> Builder[AggregateCall]:
     def build(name: str, arguments: Sequence[Expression]) -> AggregateCall:
         value, kind = take.any_value(name, arguments[0])
         return AggregateCall(function, (value, *(_count(name, a) for a in arguments[1:])), kind)
@@ -77,7 +77,7 @@ _BUILDERS: Final[Mapping[str, Builder[AggregateCall]]] = MappingProxyType(
         **{name: _rank(name, pa.float64()) for name in ("percent_rank", "cume_dist")},
         "ntile": _tiles,
         **dict.fromkeys(("lag", "lead"), _neighbour),
-        **{name: _in_frame(name) for name in ("first_value", "last_value", "nth_value")},
+        **{name: _frame_function(name) for name in ("first_value", "last_value", "nth_value")},
     }
 )
 

@@ -54,7 +54,7 @@ def _trees(sql: str) -> list[exp.Expr | None]:
     return StrictParser(dialect=dialect).parse(dialect.tokenize(sql), sql)
 
 
-def without_end(sql: str) -> str:
+def strip_trailing_semicolons(sql: str) -> str:
     """A statement that was parsed before, without the semicolons behind it and what stands behind them."""
     tokens = BamQueryDialect().tokenize(sql)
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:

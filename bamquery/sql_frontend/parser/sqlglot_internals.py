@@ -56,7 +56,7 @@ OVERRIDDEN: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
             "_parse_function": "map without parentheses is a column",
             "_parse_function_call": "EXISTS takes every query, not SELECT and WITH only",
             "_parse_group": "GROUP BY with nothing behind it is an error, and so is GROUP BY DISTINCT",
-            "_parse_interval": "sqlglot makes texts of numbers, and sums of intervals side by side",
+            "_parse_interval": "sqlglot makes strings of numbers, and sums of intervals side by side",
             "_parse_join": "CROSS and NATURAL joins have no condition",
             "_parse_ordered": "ASC DESC is an error",
             "_parse_query_modifiers": "the order of clauses is DuckDB's, FETCH is LIMIT, LIMIT 1, 2 an error",

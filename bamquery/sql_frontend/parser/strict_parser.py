@@ -192,6 +192,8 @@ class StrictParser(ForeignSyntaxParser):
 
     def _parse_alias(self, this: Any, explicit: bool = False) -> Any:
         token = self._curr
+        if this is not None and token.token_type == TokenType.VAR and token.text.upper() == "EXPORT_STATE":
+            self.raise_error("Expecting AS before a name that is a keyword behind calls", token)
         aliased = super()._parse_alias(this, explicit)
         if aliased is not this:
             self._check_name(token)
@@ -267,7 +269,7 @@ class StrictParser(ForeignSyntaxParser):
     def _parse_interval(
         self, require_interval: bool = True, parse_function_unit: bool = True
     ) -> exp.Interval | None:
-        # sqlglot makes texts of numbers, and sums of intervals that stand side by side.
+        # sqlglot makes strings of numbers, and sums of intervals that stand side by side.
         token, following = self._curr, self._next
         if token.token_type != TokenType.INTERVAL or following is None:
             return None

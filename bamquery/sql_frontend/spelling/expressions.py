@@ -17,6 +17,7 @@ from bamquery.sql_frontend.spelling.calls import CALLS
 from bamquery.sql_frontend.spelling.forms import FORMS
 from bamquery.sql_frontend.spelling.names import Speller, label
 from bamquery.sql_frontend.syntax.positions import number_text
+from bamquery.statement_context.cancellation import check_cancelled
 
 _SPELLERS: Final[Mapping[type[exp.Expr], Speller]] = MappingProxyType({**FORMS, **CALLS})
 
@@ -28,6 +29,7 @@ def column_name(node: exp.Expr, sql: str) -> str:
 
 def spell(node: exp.Expr, sql: str) -> str:
     """The expression as DuckDB writes it; `sql` is the text that the tree was parsed from."""
+    check_cancelled()
     parameter = mark(node)
     if parameter is not None:
         return parameter

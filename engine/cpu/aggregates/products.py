@@ -35,19 +35,19 @@ class PairwiseReduction(Accumulator):
     def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
         """The joined values, and whether there was one."""
         column, codes = drop_nulls(column, codes)
-        return self._fold(stored_values(column), codes, groups)
+        return self._reduce_groups(stored_values(column), codes, groups)
 
     def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The same of the states that have a value."""
         values, seen = (np.asarray(part) for part in parts)
-        return self._fold(values[seen], codes[seen], groups)
+        return self._reduce_groups(values[seen], codes[seen], groups)
 
     def final(self, parts: StateColumns) -> Column:
         """Null where there was no value."""
         values, seen = (np.asarray(part) for part in parts)
         return from_values(values, self._kind, boolean_column(seen))
 
-    def _fold(self, values: NDArray[Any], codes: Codes, groups: int) -> StateColumns:
+    def _reduce_groups(self, values: NDArray[Any], codes: Codes, groups: int) -> StateColumns:
         folded = np.full(groups, self._start, values.dtype)
         with np.errstate(all="ignore"):
             self._function.at(folded, codes, values)

@@ -62,7 +62,7 @@ def _evaluate_in_pieces(expressions: Sequence[Expression], batch: pa.RecordBatch
         size += sum(column.nbytes for column in columns)
         if size > bounds.answer and start < batch.num_rows:
             raise LargeStringError(
-                f"texts of {batch.num_rows:,} rows take more than {bounds.answer:,} bytes, the part of "
+                f"strings of {batch.num_rows:,} rows take more than {bounds.answer:,} bytes, the part of "
                 "memory_limit for those of one thread. Raise it with SET memory_limit = '...'"
             )
     return [concatenate_columns(columns) for columns in zip(*found, strict=True)]

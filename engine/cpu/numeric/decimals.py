@@ -111,13 +111,13 @@ def multiply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 
 def modulo(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """Remainder with the dividend's sign, null where the divisor is zero; both arguments have the type."""
-    return _by_divisor(np.fmod, lambda a, b: a % b, arguments, kind)
+    return _null_at_zero_divisor(np.fmod, lambda a, b: a % b, arguments, kind)
 
 
 def floor_divide(arguments: Sequence[Datum], kind: Kind) -> Column:
     """Quotient of whole numbers (scale 0) toward zero, null where the divisor is zero."""
     assert kind.scale == 0
-    return _by_divisor(_truncated_quotient, lambda a, b: a // b, arguments, kind)
+    return _null_at_zero_divisor(_truncated_quotient, lambda a, b: a // b, arguments, kind)
 
 
 def _truncated_quotient(dividend: NDArray[np.int64], divisor: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -125,7 +125,7 @@ def _truncated_quotient(dividend: NDArray[np.int64], divisor: NDArray[np.int64])
     return np.where((dividend < 0) == (divisor < 0), quotient, -quotient)
 
 
-def _by_divisor(
+def _null_at_zero_divisor(
     fast: Callable[..., NDArray[np.int64]],
     exact: Callable[[Decimal, Decimal], Decimal],
     arguments: Sequence[Datum],

@@ -201,6 +201,8 @@ def _escaped_regex(pattern: str, escape: str) -> tuple[str, bool]:
 
 def _like_escape(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """As DuckDB has it, an escape character at the end is wrong where a text comes so far."""
+    if not any_true(compute("is_valid", arguments[0])):  # nothing is compared, whatever the escape is
+        return compute("match_substring_regex", arguments[0], options=pc.MatchSubstringOptions(""))
     pattern, is_open = _escaped_regex(python_value(arguments[1]), python_value(arguments[2]))
     found = compute("match_substring_regex", arguments[0], options=pc.MatchSubstringOptions(pattern))
     if is_open and any_true(found):

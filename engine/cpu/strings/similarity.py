@@ -147,14 +147,14 @@ def _damerau_levenshtein(a: bytes, b: bytes) -> int:
 
 def _mismatches(a: bytes, b: bytes) -> int:
     if len(a) != len(b) or not a:
-        raise ValueError("hamming() and mismatches() need two texts of equal length, not empty")
+        raise ValueError("hamming() and mismatches() need two strings of equal length, not empty")
     return int(_library("Hamming.distance")(a, b))
 
 
 def _jaccard(a: bytes, b: bytes) -> float:
     """Bytes in both among bytes in either."""
     if not a or not b:
-        raise ValueError("jaccard() needs texts that are not empty")
+        raise ValueError("jaccard() needs strings that are not empty")
     ones, others = (set[int]().union(*pieces(text)) for text in (a, b))
     return len(ones & others) / len(ones | others)
 
@@ -213,7 +213,7 @@ def _library(measure: str) -> Callable[[bytes, bytes], Any]:
     return counted
 
 
-def _by_rapidfuzz(measure: str, most: int, in_steps: Callable[[bytes, bytes], Any]) -> Implementation:
+def _rapidfuzz_function(measure: str, most: int, in_steps: Callable[[bytes, bytes], Any]) -> Implementation:
     """A function of rapidfuzz; in steps where it would have more than `most` pairs of bytes to compare.
 
     So many take it a tenth of a second or two, within which no query can be stopped.
@@ -235,11 +235,13 @@ def _bytewise(function: Callable[[bytes, bytes], Any]) -> Implementation:
 
 FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
     {
-        "levenshtein": _by_rapidfuzz("Levenshtein.distance", 1 << 26, _levenshtein),
-        "damerau_levenshtein": _by_rapidfuzz("DamerauLevenshtein.distance", 1 << 23, _damerau_levenshtein),
+        "levenshtein": _rapidfuzz_function("Levenshtein.distance", 1 << 26, _levenshtein),
+        "damerau_levenshtein": _rapidfuzz_function(
+            "DamerauLevenshtein.distance", 1 << 23, _damerau_levenshtein
+        ),
         "hamming": _bytewise(_mismatches),
         "jaccard": _bytewise(_jaccard),
-        "jaro_similarity": _by_rapidfuzz("Jaro.similarity", 1 << 26, _jaro),
-        "jaro_winkler_similarity": _by_rapidfuzz("JaroWinkler.similarity", 1 << 26, _jaro_winkler),
+        "jaro_similarity": _rapidfuzz_function("Jaro.similarity", 1 << 26, _jaro),
+        "jaro_winkler_similarity": _rapidfuzz_function("JaroWinkler.similarity", 1 << 26, _jaro_winkler),
     }
 )

@@ -238,7 +238,7 @@ def _date_diff(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     start, end, unit, known, per_day = _spans(arguments)
     if unit in _MICROSECONDS:
         mask = _mask(known, row_count(arguments))
-        until, since = (_at_unit(values, unit, per_day, mask) for values in (end, start))
+        until, since = (_count_units(values, unit, per_day, mask) for values in (end, start))
         count = subtract_checked(until, since, mask, "date_diff()")
     elif unit == "day":
         count = end // per_day - start // per_day
@@ -247,11 +247,11 @@ def _date_diff(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     elif unit == "isoyear":
         count = CALENDAR.iso_year(end // per_day) - CALENDAR.iso_year(start // per_day)
     else:
-        count = _at_month(end // per_day, unit) - _at_month(start // per_day, unit)
+        count = _count_months(end // per_day, unit) - _count_months(start // per_day, unit)
     return from_values(np.broadcast_to(count, (row_count(arguments),)), kind, known)
 
 
-def _at_unit(values: Integers, unit: str, per_day: int, known: NDArray[np.bool_]) -> Integers:
+def _count_units(values: Integers, unit: str, per_day: int, known: NDArray[np.bool_]) -> Integers:
     size = _MICROSECONDS[unit]
     if per_day != 1:
         return values // size
@@ -261,7 +261,7 @@ def _at_unit(values: Integers, unit: str, per_day: int, known: NDArray[np.bool_]
         return values * (_DAY_MICROSECONDS // size)
 
 
-def _at_month(days: Integers, unit: str) -> Integers:
+def _count_months(days: Integers, unit: str) -> Integers:
     months = months_of(days)
     if unit in ("month", "quarter"):
         return truncate_divide(months + 1970 * 12, _MONTHS[unit])

@@ -99,13 +99,13 @@ def framed_aggregate(
     if whole:
         between = accumulator.between if isinstance(accumulator, StringAgg) else None
 
-        def by_rows(start: int, stop: int) -> Column:
+        def aggregate_by_rows(start: int, stop: int) -> Column:
             own = select_frames(frames, start, stop)
             if strings is not None:
                 strings.require_room(call.function, own, between)
             return concatenate_columns(list(_aggregate_by_rows(accumulator, rows, own, distinct, sizes)))
 
-        return FrameValues(numbers.values, by_rows)
+        return FrameValues(numbers.values, aggregate_by_rows)
     tree = state_tree(accumulator, rows, edges)
 
     def aggregate_by_states(start: int, stop: int) -> Column:

@@ -107,7 +107,7 @@ class CpuWindowRows(WindowRows[Vector, Column, CallValues]):
         """By the shortest way that the frames allow."""
         return framed_aggregate(call, self._batch, frames, outside)
 
-    def hold(self, values: CallValues, kind: pa.DataType) -> CallValues:
+    def materialize(self, values: CallValues, kind: pa.DataType) -> CallValues:
         """As a column."""
         if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
             return values

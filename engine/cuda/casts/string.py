@@ -10,9 +10,9 @@ from pylibcudf.strings.side_type import SideType
 
 from bamquery.data_types.names import type_name
 from bamquery.engine.cuda.casts.outcome import Outcome
-from bamquery.engine.cuda.integers import Integers
 from bamquery.engine.cuda.kernels import Kernels, view_as
 from bamquery.engine.cuda.libcudf_types import device_type
+from bamquery.engine.cuda.numeric.integers import Integers
 from bamquery.engine.cuda.transfer.upload import upload
 from bamquery.engine.formulas.time_units import UNITS_PER_SECOND, units_per_day
 from bamquery.errors import ExecutionError

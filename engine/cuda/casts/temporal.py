@@ -8,8 +8,8 @@ import pylibcudf as plc
 
 from bamquery.data_types.limits import stored_limits
 from bamquery.engine.cuda.casts.outcome import Outcome
-from bamquery.engine.cuda.integers import Integers, rounded_quotient
 from bamquery.engine.cuda.kernels import Kernels
+from bamquery.engine.cuda.numeric.integers import Integers, rounded_quotient
 from bamquery.engine.cuda.temporal.date_parts import as_dates_or_times
 from bamquery.engine.formulas.time_units import UNITS_PER_SECOND, units_per_day
 

@@ -12,7 +12,6 @@ from pylibcudf.types import TypeId
 from pylibcudf.unary import UnaryOperator
 
 from bamquery.engine.cuda.casts.cast import cast
-from bamquery.engine.cuda.integers import Integers
 from bamquery.engine.cuda.kernels import (
     FLOAT64,
     INT64,
@@ -25,6 +24,7 @@ from bamquery.engine.cuda.kernels import (
 )
 from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.numeric import decimals
+from bamquery.engine.cuda.numeric.integers import Integers
 from bamquery.engine.cuda.vectors import Vector
 
 _SPLITTER: Final = float((1 << 27) + 1)
@@ -61,7 +61,7 @@ def _between_moments(
     rounded = (result >= _PAST_WORDS).choose(least.maximum(most), rounded)
     rounded = (result <= -_PAST_WORDS).choose(least.minimum(most), rounded)
     # Whole places stay as they are, since doubles do not hold all of them.
-    return _as_stored(kernels, share.equals(0.0).choose(least, rounded).column, device_type(kind))
+    return _to_stored_type(kernels, share.equals(0.0).choose(least, rounded).column, device_type(kind))
 
 
 def _interpolate_decimals(
@@ -77,7 +77,7 @@ def _interpolate_decimals(
     return view_as(kernels.convert(units.column, INT128), device_type(kind))
 
 
-def _as_stored(kernels: Kernels, whole: plc.Column, kind: plc.DataType) -> plc.Column:
+def _to_stored_type(kernels: Kernels, whole: plc.Column, kind: plc.DataType) -> plc.Column:
     """Whole numbers as the dates, times or timestamps that are stored so."""
     if kind.id() == TypeId.TIMESTAMP_DAYS:
         whole = kernels.convert(whole, plc.DataType(TypeId.INT32))

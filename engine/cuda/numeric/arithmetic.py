@@ -115,7 +115,7 @@ def _wrapped_product(
     return kernels.logical_and(nonzero, kernels.test(BinaryOperator.NOT_EQUAL, back, b))
 
 
-def _by_divisor(name: str, operator: BinaryOperator, on_decimals: Implementation) -> Implementation:
+def _null_at_zero_divisor(name: str, operator: BinaryOperator, on_decimals: Implementation) -> Implementation:
     """Null where the divisor is zero; the least number by -1 does not fit, for the remainder neither."""
 
     def apply(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
@@ -201,8 +201,8 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         "subtract": _exact("subtract", decimals.subtract),
         "multiply": _exact("multiply", decimals.multiply),
         "divide": _float_pair(BinaryOperator.DIV),
-        "floor_divide": _by_divisor("floor_divide", BinaryOperator.DIV, decimals.floor_divide),
-        "modulo": _by_divisor("modulo", BinaryOperator.MOD, decimals.modulo),
+        "floor_divide": _null_at_zero_divisor("floor_divide", BinaryOperator.DIV, decimals.floor_divide),
+        "modulo": _null_at_zero_divisor("modulo", BinaryOperator.MOD, decimals.modulo),
         "negate": _negate,
         "abs": _abs,
         "sqrt": _float_function(UnaryOperator.SQRT),

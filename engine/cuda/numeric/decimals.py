@@ -119,12 +119,12 @@ def _precision(kind: Any) -> int:
 
 def modulo(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
     """Remainder with the dividend's sign, null where the divisor is zero; both arguments have the type."""
-    return _by_divisor(kernels, remainder, arguments, kind)
+    return _null_at_zero_divisor(kernels, remainder, arguments, kind)
 
 
 def floor_divide(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
     """Quotient of whole numbers (scale 0) toward zero, null where the divisor is zero."""
-    return _by_divisor(kernels, quotient, arguments, kind)
+    return _null_at_zero_divisor(kernels, quotient, arguments, kind)
 
 
 def quotient(kernels: Kernels, whole: plc.Column, divisor: Side) -> plc.Column:
@@ -138,7 +138,7 @@ def remainder(kernels: Kernels, whole: plc.Column, divisor: Side) -> plc.Column:
     return kernels.binary(BinaryOperator.SUB, whole, back, INT128)
 
 
-def _by_divisor(
+def _null_at_zero_divisor(
     kernels: Kernels,
     operation: Callable[[Kernels, plc.Column, Side], plc.Column],
     arguments: Sequence[Operand],

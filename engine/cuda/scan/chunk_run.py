@@ -76,7 +76,7 @@ class ChunkRun:
                     self._apply(ready, set(plan.outputs).union(*(s.columns for s in waiting)))
             if not self._alive:
                 return False
-            step = plan.order.next(waiting, self._cost) if waiting else None
+            step = plan.order.choose_next(waiting, self._cost) if waiting else None
         self._load_columns(plan.outputs)
         return True
 
@@ -253,7 +253,7 @@ class ChunkRun:
             groups = count_groups(self._chunk, self._selection)
             self._wait()
             counted = self._chunk.board.words(groups, LEVELS - 1).tolist()
-            self._counted = HitPyramid.of_counts(self._alive, counted)
+            self._counted = HitPyramid.from_counts(self._alive, counted)
         return places, self._alive
 
     def _take_rows(self, held: Held, places: int, rows: int) -> Held:

@@ -13,7 +13,7 @@ _RING_CORES: Final = 0.25e-9
 """Seconds of a core for each byte that the software controller carries: measured, docs/benchmarks/gpu.md."""
 _COPY_CORES: Final = 0.01e-9
 """The same of the copy engine: who starts its copies."""
-_NAMES: Final = ("stream", "copies", "vectors", "picks", "blocks", "latency", "checksum")
+_NAMES: Final = ("stream", "copies", "vectors", "picks", "blocks", "latency", "rows", "start", "checksum")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,9 @@ class GpuProfile:
         vectors: bytes a second of a kernel that copies vectors from here and there.
         picks: such vectors a second, however narrow.
         blocks: commands a second through queue pairs, of one block each.
-        latency: seconds from a kernel's start to the first answer.
+        latency: seconds from the start of a kernel that writes commands to the first answer.
+        rows: single values a second that a kernel loads where files are pinned.
+        start: seconds that such a kernel takes for one.
         checksum: bytes a second that are compared with CRC-32C.
         source: whether that was measured on this machine.
     """
@@ -37,13 +39,15 @@ class GpuProfile:
     picks: float
     blocks: float
     latency: float
+    rows: float
+    start: float
     checksum: float
     source: Literal["measured", "assumed"] = "assumed"
 
     @classmethod
-    def assumed(cls, io_cores: int) -> GpuProfile:
+    def nominal(cls, io_cores: int) -> GpuProfile:
         """An H200 beside so many cores, as docs/benchmarks/gpu.md has it."""
-        return cls(55e9, 2e5, 50e9, 5e7, 7e6 * io_cores, 3e-5, 1.2e12)
+        return cls(55e9, 2e5, 50e9, 5e7, 7e6 * io_cores, 3e-5, 2e8, 1e-5, 1.2e12)
 
     @classmethod
     def load(cls, key: str) -> GpuProfile | None:
@@ -61,6 +65,7 @@ class GpuProfile:
             Path.SEQUENTIAL: PathRates(self.stream, self.copies, self.latency, _COPY_CORES),
             Path.VECTORS: PathRates(self.vectors, self.picks, self.latency),
             Path.BLOCKS: PathRates(self.stream, self.blocks, self.latency, _RING_CORES),
+            Path.ROWS: PathRates(self.stream, self.rows, self.start),
         }
         return CostModel(paths, ProcessorRates(self.checksum), io_cores, together=True)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any, Final
 
 from bamquery.driver.gpu.wait import wait_until
@@ -36,13 +37,17 @@ _THIN_CHUNK_BYTES: Final = 512 << 20
 than what it costs the bus. Measured: 10.7 ms for Q1 where 256 MiB take 12.3."""
 _THIN_SHARE: Final = 8
 """Of such chunks the first one has so many times as many vectors."""
-_CHUNK_VECTORS: Final = 1 << 16
+_CHUNK_VECTORS: Final = 1 << 18
+"""At most. Packed columns of a few bits a row come to so many before they weigh anything, and a chunk costs
+the host some milliseconds, however little is in it."""
 _FIRST_VECTORS: Final = 1 << 12
 """Of the first chunk: enough to tell of selectivities, and to be on its way until the next one is planned."""
 _FIRST_ROWS: Final = 1 << 10
 """Of the first chunk where nothing is filtered, in vectors: it may be all that a LIMIT wants."""
 _LIMIT_SHARE: Final = 16
 """A chunk's widest column weighs at most this share of the memory limit."""
+_MOST_VALUES: Final = 4
+"""Without a limit it weighs at most so many times what is read of it, should all rows pass."""
 _SETTLE_S: Final = 0.8
 
 
@@ -67,34 +72,49 @@ def scan_on_gpu(
             yield frame
 
 
-def _full_chunk(session: CudaSession, work: ScanWork[CudaFrame], most: int) -> int:
-    """Vectors of a chunk in the middle of a scan, whose widest column weighs `most` bytes.
+@dataclass(frozen=True)
+class _RowBytes:
+    """Of a row of a scan's widest column: as a value, and as it is stored."""
 
-    Where rows are filtered, that is as it is stored: few rows of packed vectors become values.
-    """
-    widest = max((_row_bytes(work.fragments, name) for name in work.columns), default=1)
-    stored = widest
-    if work.plan.steps:
-        stored = max((_row_bytes(work.fragments, name, stored=True) for name in work.columns), default=1)
-    limit = (session.limit or most * _LIMIT_SHARE) // _LIMIT_SHARE
-    vectors = min(most / (stored * VECTOR_ROWS), limit / (widest * VECTOR_ROWS))
-    return max(1, min(_CHUNK_VECTORS, int(vectors)))
+    plain: float
+    stored: float
+
+    @classmethod
+    def of(cls, work: ScanWork[CudaFrame]) -> _RowBytes:
+        """In the fragments where columns are widest."""
+        found = [_row_bytes(work.fragments, name) for name in work.columns]
+        return cls(
+            max((plain for plain, _ in found), default=1), max((packed for _, packed in found), default=1)
+        )
+
+    def full_chunk(self, session: CudaSession, most: int, *, filtered: bool) -> int:
+        """Vectors of a chunk in the middle of a scan, whose widest column weighs `most` bytes.
+
+        Where rows are filtered, that is as it is stored: few rows of packed vectors become values.
+        """
+        limit = _MOST_VALUES * most if session.limit is None else session.limit // _LIMIT_SHARE
+        row = self.stored if filtered else self.plain
+        vectors = min(most / (row * VECTOR_ROWS), limit / (self.plain * VECTOR_ROWS))
+        return max(1, min(_CHUNK_VECTORS, int(vectors)))
 
 
-def _row_bytes(fragments: Sequence[Fragment], column: str, *, stored: bool = False) -> float:
-    """Of a row of a column in the fragment where it is widest; `stored`: packed as it may be there."""
+def _row_bytes(fragments: Sequence[Fragment], column: str) -> tuple[float, float]:
+    """Of a row of a column where it is widest, as a value and as it is stored."""
     position = fragments[0].column_index(column)
     kind = fragments[0].schema.field(position).type
-    weights = [1 / 64]
-    for fragment in fragments:
-        layout = fragment.layout.columns[position]
-        if stored and layout.encoding is not None:
-            weights.append(layout.values.length / max(fragment.rows, 1))
-        elif is_string_like(kind):
-            weights.append(column_bytes(fragment, position) / max(fragment.rows, 1))
-        else:
-            weights.append(value_bits(kind) / 8)
-    return max(weights)
+    layouts = [(fragment, fragment.layout.columns[position]) for fragment in fragments]
+    if is_string_like(kind):
+        plain = [column_bytes(fragment, position) / max(fragment.rows, 1) for fragment, _ in layouts]
+    else:
+        plain = [value_bits(kind) / 8]
+    stored = [
+        layout.values.length / max(fragment.rows, 1)
+        for fragment, layout in layouts
+        if layout.encoding is not None
+    ]
+    if len(stored) < len(layouts):
+        stored += plain
+    return max(plain), max(*stored, 1 / 64)
 
 
 class _Stages:
@@ -113,14 +133,17 @@ class _Stages:
         self._ends: list[Any] = []
         """Events behind all that the scan's streams were given."""
         self._reading = ExitStack()
-        self._reading.enter_context(work.profile.clock.reading())
+        self._reading.enter_context(work.profile.clock.measure_read())
 
     def chunks(self) -> Iterator[ListedChunk]:
         """What is to be read, as zone maps tell."""
         work, state = self._work, self._state
         first = _FIRST_VECTORS if work.plan.steps else _FIRST_ROWS
-        whole = ChunkSizes(_full_chunk(self._session, work, _CHUNK_BYTES), first)
-        thin = ChunkSizes(_full_chunk(self._session, work, _THIN_CHUNK_BYTES), _THIN_SHARE * first)
+        widest, filtered = _RowBytes.of(work), bool(work.plan.steps)
+        whole = ChunkSizes(widest.full_chunk(self._session, _CHUNK_BYTES, filtered=filtered), first)
+        thin = ChunkSizes(
+            widest.full_chunk(self._session, _THIN_CHUNK_BYTES, filtered=filtered), _THIN_SHARE * first
+        )
         ranges = work.ranges if work.context.settings.zone_maps else ()
         for fragments in runs(work.fragments, work.columns):
             resident = state.resources.runs.get(self._session, fragments)
@@ -136,7 +159,9 @@ class _Stages:
         self._session.enter()
         self._work.reads.count_chunk(chunk.pieces)
         first = (
-            plan.order.next(list(plan.steps), lambda step: float(len(step.columns))) if plan.steps else None
+            plan.order.choose_next(list(plan.steps), lambda step: float(len(step.columns)))
+            if plan.steps
+            else None
         )
         if not chunk.rows:
             return LoadingChunk(chunk, None, first)

@@ -16,7 +16,13 @@ from bamquery.engine.cuda.scan.columns.scan_column import scan_column
 from bamquery.engine.cuda.scan.kernel_tables.predicates import FusedPredicate, fuse
 from bamquery.engine.cuda.scan.path_rates import GpuProfile, direct_model
 from bamquery.engine.cuda.scan.resources.launcher import Launcher
-from bamquery.engine.cuda.scan.resources.pinned_files import PinnedExtent, require_whole
+from bamquery.engine.cuda.scan.resources.pinned_files import (
+    ChangeStamp,
+    PinnedExtent,
+    PinnedRun,
+    change_stamp,
+    require_whole,
+)
 from bamquery.engine.cuda.scan.resources.resident_vectors import ResidentVectors
 from bamquery.engine.cuda.scan.resources.rings import Rings, block_rings, controller_threads, stream_rings
 from bamquery.engine.cuda.scan.resources.scan_resources import ScanResources
@@ -67,6 +73,7 @@ class ScanState(ScanClock, Closeable):
         settings = work.context.settings
         self.forced: Final = forced_strategy(settings)
         self.direct: Final = settings.reader == "direct"
+        self.queues: Final = settings.reader in ("direct", "queues")
         self.verifies: Final = settings.verifies
         self.block_bytes, lba_bytes = self._block_sizes()
         threads = settings.io_cores or controller_threads(available_cores())
@@ -92,6 +99,8 @@ class ScanState(ScanClock, Closeable):
         self.look_stream: Final = resources.take_stream()
         self.stop_stream: Final = resources.take_stream(urgent=True)
         self._extents: dict[tuple[str, int], PinnedExtent | str] = {}
+        self._stamps: dict[str, ChangeStamp] = {}
+        self._runs: dict[tuple[ResidentVectors, str, str], PinnedRun | None] = {}
         self._started = time.perf_counter()
         self._note()
 
@@ -110,6 +119,10 @@ class ScanState(ScanClock, Closeable):
             if isinstance(extent, PinnedExtent):
                 self.resources.maps.give_back(extent)
         self._extents.clear()
+        for run in self._runs.values():
+            if run is not None:
+                self.resources.maps.give_back_run(run)
+        self._runs.clear()
         self._rings.clear()
         self.resources.give_back_stream(self.copy_stream, urgent=True)
         self.resources.give_back_stream(self.look_stream)
@@ -145,9 +158,43 @@ class ScanState(ScanClock, Closeable):
         key = (str(fragment.path), extent.offset)
         found = self._extents.get(key)
         if found is None:
-            found = self._extents[key] = self.resources.maps.take(fragment, extent)
+            found = self._extents[key] = self.resources.maps.take(fragment, extent, self._stamp(fragment))
             if isinstance(found, str):
                 self.note(f"streams go through queue pairs: {found}")
+        return found
+
+    def pinned_run(self, resident: ResidentVectors, column: str, buffer: str) -> PinnedRun | None:
+        """A buffer of all fragments of a run, if all of it was pinned when the scan first asked."""
+        key = (resident, column, buffer)
+        if key not in self._runs:
+            found = None
+            if not self.direct:
+                stored = resident.stored(column, buffer)
+                stamps = [self._stamp(fragment) for fragment in resident.fragments]
+                found = self.resources.maps.take_run(resident, f"{column} {buffer}", stored, stamps)
+            self._runs[key] = found
+        return self._runs[key]
+
+    def pin_if_worth(self, fragment: Fragment, extent: Extent, saved_s: float) -> PinnedExtent | str:
+        """As `pin`, where it saves enough; that it does not is no news."""
+        key = (str(fragment.path), extent.offset)
+        found = self._extents.get(key)
+        if found is None:
+            found = self.resources.maps.take_if_worth(fragment, extent, saved_s, self._stamp(fragment))
+            if not isinstance(found, str):
+                self._extents[key] = found
+        return found
+
+    def is_pinned(self, fragment: Fragment, extent: Extent) -> bool:
+        """Whether a buffer is pinned, by whomever."""
+        found = self._extents.get((str(fragment.path), extent.offset))
+        return isinstance(found, PinnedExtent) or self.resources.maps.has(fragment, extent)
+
+    def _stamp(self, fragment: Fragment) -> ChangeStamp:
+        path = str(fragment.path)
+        found = self._stamps.get(path)
+        if found is None:
+            found = self._stamps[path] = change_stamp(fragment)
         return found
 
     def namespaces(
@@ -198,7 +245,7 @@ class ScanState(ScanClock, Closeable):
         return f"{self.session.gpu.name}-{self.block_bytes}-{self.io_cores}"
 
     def _gpu_profile(self) -> GpuProfile:
-        return GpuProfile.load(self._profile_key) or GpuProfile.assumed(self.io_cores)
+        return GpuProfile.load(self._profile_key) or GpuProfile.nominal(self.io_cores)
 
     def _cost_model(self) -> CostModel:
         if not self.direct:

@@ -13,10 +13,10 @@ from pylibcudf.types import TypeId
 
 from bamquery.data_types.limits import LARGEST_DAY
 from bamquery.data_types.type_groups import integer_range
-from bamquery.engine.cuda.calendar import CALENDAR
-from bamquery.engine.cuda.integers import Integers, rounded_quotient
 from bamquery.engine.cuda.kernels import FLOAT64, Implementation, Kernels, Operand, argument_rows, view_as
 from bamquery.engine.cuda.libcudf_types import device_type
+from bamquery.engine.cuda.numeric.integers import Integers, rounded_quotient
+from bamquery.engine.cuda.temporal.calendar import CALENDAR
 from bamquery.engine.cuda.value_errors import fail_call
 from bamquery.engine.formulas.time_units import FRACTIONS, TIME_PARTS, UNITS_PER_SECOND, units_per_day
 

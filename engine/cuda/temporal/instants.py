@@ -13,9 +13,9 @@ from pylibcudf.binaryop import BinaryOperator
 
 from bamquery.data_types.limits import LARGEST_DAY, LAST_MOMENT_DAY, LAST_MOMENT_REST
 from bamquery.data_types.type_groups import integer_range
-from bamquery.engine.cuda.calendar import CALENDAR, first_day_of_month, months_of
-from bamquery.engine.cuda.integers import Integers
 from bamquery.engine.cuda.kernels import FLOAT64, Implementation, Kernels, Operand, argument_rows
+from bamquery.engine.cuda.numeric.integers import Integers
+from bamquery.engine.cuda.temporal.calendar import CALENDAR, first_day_of_month, months_of
 from bamquery.engine.cuda.temporal.date_parts import as_dates_or_times
 from bamquery.engine.cuda.transfer.upload import upload
 from bamquery.engine.cuda.value_errors import fail_call
@@ -89,7 +89,7 @@ def _date_diff(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType
             )
             if kernels.any_true(failed):
                 fail_call(kernels, "date_diff", arguments, kind, failed)
-        start, end = (_at_unit(values, unit, per_day) for values in (start, end))
+        start, end = (_count_units(values, unit, per_day) for values in (start, end))
         count = end - start
         if unit == "microsecond":
             negative = [values.flags(values < 0) for values in (start, end, count)]
@@ -103,16 +103,16 @@ def _date_diff(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType
     if unit == "week":
         return (end - start).truncate_divide(7).column
     if unit != "day":
-        start, end = (_at_month(days, unit) for days in (start, end))
+        start, end = (_count_months(days, unit) for days in (start, end))
     return (end - start).column
 
 
-def _at_unit(values: Integers, unit: str, per_day: int) -> Integers:
+def _count_units(values: Integers, unit: str, per_day: int) -> Integers:
     size = _MICROSECONDS[unit]
     return values * (_DAY_MICROSECONDS // size) if per_day == 1 else values // size
 
 
-def _at_month(days: Integers, unit: str) -> Integers:
+def _count_months(days: Integers, unit: str) -> Integers:
     if unit == "isoyear":
         year: Integers = CALENDAR.iso_year(days)
         return year

@@ -43,11 +43,11 @@ def from_libcudf_layout(array: Array, kind: pa.DataType) -> Array:
     """
     plain = value_type(kind)
     if array.type != plain:
-        array = _as_plain(array, plain)
+        array = _to_plain_layout(array, plain)
     return array if plain == kind else with_index_type(array.dictionary_encode(), kind)
 
 
-def _as_plain(array: Array, kind: Any) -> Array:
+def _to_plain_layout(array: Array, kind: Any) -> Array:
     if pa.types.is_null(kind):
         return pa.nulls(len(array))
     if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):

@@ -27,7 +27,7 @@ from bamquery.engine.cuda.windows.running import (
     running_states,
     state_of_none,
 )
-from bamquery.engine.cuda.windows.string_ranks import over_ranks
+from bamquery.engine.cuda.windows.string_ranks import number_strings
 from bamquery.engine.windows.ranges import (
     Ranges,
     distinct_frames,
@@ -65,7 +65,7 @@ def framed_aggregate(
     Raises:
         ExecutionError: an argument cannot be computed, or a value does not fit its type.
     """
-    of_ranks = over_ranks(kernels, call, frame, outside)
+    of_ranks = number_strings(kernels, call, frame, outside)
     call, frame, outside = of_ranks.call, of_ranks.frame, of_ranks.outside
     accumulator = accumulator_of(replace(call, distinct=False))
     whole = call.distinct or isinstance(accumulator, HolisticAggregate)
@@ -93,7 +93,7 @@ def framed_aggregate(
     elif whole or (edges is None and len(ranges) == 1 and ranges[0].are_disjoint()):
         distinct = len(call.arguments) if call.distinct else 0
 
-        def of_frames(first: int, last: int) -> plc.Column:
+        def aggregate_by_rows(first: int, last: int) -> plc.Column:
             some = select_frames(ranges, first, last)
             return kernels.concatenate(
                 list(_aggregate_by_rows(kernels, accumulator, rows, some, distinct=distinct))
@@ -101,8 +101,8 @@ def framed_aggregate(
 
         if is_text(rows[0]) and call.function == "string_agg":
             most = _joined_bytes(kernels, call, rows[0], ranges)
-            return FrameValues(kernels, numbers, of_frames, most)
-        found = of_frames(0, len(ranges[0].start))
+            return FrameValues(kernels, numbers, aggregate_by_rows, most)
+        found = aggregate_by_rows(0, len(ranges[0].start))
     else:
         size = rows[0].size() + (0 if edges is None else 2)
         states = row_states(kernels, accumulator, rows, edges)

@@ -96,7 +96,7 @@ class CudaWindowRows(WindowRows[Vector, plc.Column, CallValues]):
         """By the shortest way that the frames allow."""
         return framed_aggregate(self._kernels, call, self._frame, frames, outside=outside)
 
-    def hold(self, values: CallValues, kind: pa.DataType) -> CallValues:
+    def materialize(self, values: CallValues, kind: pa.DataType) -> CallValues:
         """As a column."""
         if device_type(kind).id() == TypeId.STRING:
             return values

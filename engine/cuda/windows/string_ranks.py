@@ -35,7 +35,9 @@ class OfRanks:
     strings: plc.Column | None = None
 
 
-def over_ranks(kernels: Kernels, call: AggregateCall, frame: CudaFrame, outside: Outside | None) -> OfRanks:
+def number_strings(
+    kernels: Kernels, call: AggregateCall, frame: CudaFrame, outside: Outside | None
+) -> OfRanks:
     """The call with numbers for its strings; as it is where it has none that are compared.
 
     The parts of a state that are strings are those of the row's arguments and sort keys in the same places.
@@ -60,7 +62,9 @@ def over_ranks(kernels: Kernels, call: AggregateCall, frame: CudaFrame, outside:
         )
         inputs[place] = ColumnRef(len(columns), "rank", pa.int64())
         columns.append(numbers)
-        known = {id(state): _with_number(state, place, n) for state, n in zip(states, others, strict=True)}
+        known = {
+            id(state): _replace_strings(state, place, n) for state, n in zip(states, others, strict=True)
+        }
         sides = [known.get(id(side), side) for side in sides]
         if place == 0 and _is_text(call.type):
             strings = values
@@ -103,6 +107,6 @@ def _has_text(state: CudaGroups, place: int) -> bool:
     return place < len(parts) and is_text(parts[place])
 
 
-def _with_number(state: CudaGroups, place: int, numbers: plc.Column) -> CudaGroups:
+def _replace_strings(state: CudaGroups, place: int, numbers: plc.Column) -> CudaGroups:
     (parts,) = state.parts
     return replace(state, parts=((*parts[:place], numbers, *parts[place + 1 :]),))

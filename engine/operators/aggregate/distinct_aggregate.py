@@ -96,7 +96,7 @@ class DistinctAggregate(Operator[Frame], Generic[Frame]):
                     yield device.evaluate(self._combiner.make_row(plain), frame)
             for i, grouping in zip(self._distinct(), others, strict=True):
                 fields = self._argument_fields(i)
-                call = _over_arguments(self._aggregates[i], len(self._keys))
+                call = _read_distinct_inputs(self._aggregates[i], len(self._keys))
                 memory = stack.enter_context(context.memory.reservation(grouping_name(self._keys, [call])))
                 once = device.aggregation(self._combiner.keys, [call])
                 with (
@@ -178,7 +178,7 @@ def _counted_filter(call: AggregateCall) -> Expression:
     return conditions[0] if len(conditions) == 1 else Call("and", tuple(conditions), pa.bool_())
 
 
-def _over_arguments(call: AggregateCall, place: int) -> AggregateCall:
+def _read_distinct_inputs(call: AggregateCall, place: int) -> AggregateCall:
     """The call over rows whose columns from `place` on are its inputs, each combination once."""
     inputs = _inputs(call)
     columns = tuple(ColumnRef(place + i, "argument", value.type) for i, value in enumerate(inputs))

@@ -1,4 +1,4 @@
-"""Aggregates in the making in parts by their keys, each in a file."""
+"""Aggregates in the making in partitions by their keys, each in a file."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from bamquery.engine.operators.base.frame_sizing import drain_list
 from bamquery.engine.profiling.query_profile import OperatorProfile
 
 MOST_LEVELS: Final = 5
-"""Times that a part is split again: more than any number of groups needs."""
-_PARTS: Final = 64
+"""Times that a partition is split again: more than any number of groups needs."""
+_PARTITIONS: Final = 64
 _COPIES: Final = 3
-"""Times that a part's states are in memory while they are merged and become an answer."""
+"""Times that a partition's states are in memory while they are merged and become an answer."""
 PLACE_GROUPS: Final = 1 << 16
 """Groups that are best merged at once: tables of many more are larger than what is close to processors."""
 _MOST_PLACES: Final = 64
-"""Of a part's groups: files are no larger than memory."""
+"""Of a partition's groups: files are no larger than memory."""
 
 
 class StatePartitions(Generic[Frame]):
-    """States by the hash of their keys: equal keys are in the same part, in the rows' order."""
+    """States by the hash of their keys: equal keys are in the same partition, in the rows' order."""
 
     def __init__(
         self,
@@ -40,9 +40,9 @@ class StatePartitions(Generic[Frame]):
         self._context = context
         self._aggregation = aggregation
         self._level = level
-        self._files = [StateFile(aggregation, context.spill_folder, profile) for _ in range(_PARTS)]
+        self._files = [StateFile(aggregation, context.spill_folder, profile) for _ in range(_PARTITIONS)]
         self._large: list[StateFile] = []
-        profile.details["parts"] = profile.details.get("parts", 0) + _PARTS
+        profile.details["partitions"] = profile.details.get("partitions", 0) + _PARTITIONS
 
     def add(self, states: Iterable[GroupState]) -> None:
         """Take states, in the rows' order.
@@ -52,19 +52,19 @@ class StatePartitions(Generic[Frame]):
         """
 
         def split(state: GroupState) -> Sequence[GroupState]:
-            return self._aggregation.split(state, _PARTS, self._level)
+            return self._aggregation.split(state, _PARTITIONS, self._level)
 
         places: list[list[GroupState]] = [[] for _ in self._files]
         with closing(ordered_map(self._context, split, states)) as pieces:
-            for parts in pieces:
-                for place, part in zip(places, parts, strict=True):
-                    place.append(part)
+            for partitions in pieces:
+                for place, partition in zip(places, partitions, strict=True):
+                    place.append(partition)
         for file, place in zip(self._files, drain_list(places), strict=True):
             self._context.check_cancelled()
             file.write(place)
 
     def finish(self, memory: Reservation) -> Generator[Frame, None, None]:
-        """The groups of all parts that fit in memory, several at once; others are `oversized_states`.
+        """The groups of all partitions that fit in memory, several at once; others are `oversized_states`.
 
         Raises:
             ExecutionError: see `Aggregation.merge` and `Aggregation.final`.
@@ -75,8 +75,8 @@ class StatePartitions(Generic[Frame]):
         largest = max((file.bytes for file in small), default=0)
         memory.resize(_COPIES * largest * (self._context.threads + 1))
 
-        with closing(ordered_map(self._context, self._finish, small)) as parts:
-            for frames in parts:
+        with closing(ordered_map(self._context, self._finish, small)) as partitions:
+            for frames in partitions:
                 yield from drain_list(frames)
         memory.resize(0)
 
@@ -100,7 +100,7 @@ class StatePartitions(Generic[Frame]):
         return frames
 
     def oversized_states(self) -> Iterator[Generator[GroupState, None, None]]:
-        """The states of each part that does not fit in memory; its file is gone afterwards."""
+        """The states of each partition that does not fit in memory; its file is gone afterwards."""
         for file in self._large:
             yield self._read_states(file)
 

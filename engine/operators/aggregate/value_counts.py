@@ -148,8 +148,8 @@ class ValueCounts(Generic[Frame]):
             for frame in rows:
                 context.check_cancelled()
                 keys = device.select(frame, range(len(self._fields) - 1))
-                for file, part in zip(files, device.partition(frame, keys, count, 0), strict=True):
-                    file.write(part)
+                for file, partition in zip(files, device.partition(frame, keys, count, 0), strict=True):
+                    file.write(partition)
             for file in files:
                 with file, closing(file.frames()) as frames:
                     yield frames

@@ -38,7 +38,7 @@ class DynamicCondition:
         if self.function is None:
             return is_null
         if self.members is not None:
-            narrowed = _in_column_type(value, self.members)
+            narrowed = _cast_to_column_type(value, self.members)
             if narrowed is None:
                 low, high = self.literals
                 bounds = DynamicCondition("greater_equal", (low,)), DynamicCondition("less_equal", (high,))
@@ -66,7 +66,7 @@ class DynamicCondition:
         return format_expression(Call(self.function, (reference, *self.literals), pa.bool_())) + suffix
 
 
-def _in_column_type(value: Expression, members: Members) -> tuple[Expression, Members] | None:
+def _cast_to_column_type(value: Expression, members: Members) -> tuple[Expression, Members] | None:
     """Both in the type of the value's column; None where it has no values for them, or other ones."""
     if not isinstance(value, Cast) or value.try_:
         return value, members

@@ -151,7 +151,7 @@ def make_build_partitions(
     condition: JoinCondition,
     memory: Reservation,
 ) -> list[BuildSide[Frame]]:
-    """Many rows in parts by the hash of their keys, made on all threads; the list is emptied."""
+    """Many rows in partitions by the hash of their keys, made on all threads; the list is emptied."""
     device = context.device
     empty = device.slice(frames[0], 0, 0)
 
@@ -159,18 +159,18 @@ def make_build_partitions(
         keys = device.evaluate(condition.build_keys, frame)
         return device.partition(frame, keys, PARTITIONS, MEMORY_LEVEL)
 
-    def part(pieces: Sequence[Frame]) -> BuildSide[Frame]:
+    def build_partition(pieces: Sequence[Frame]) -> BuildSide[Frame]:
         rows = device.concatenate([empty, *pieces])
         keys = device.evaluate(condition.build_keys, rows)
         table = device.join_table(keys, condition.nulls_equal)
         return BuildSide(rows, table, device.row_count(rows), has_nulls=False)
 
-    parts: list[list[Frame]] = [[] for _ in range(PARTITIONS)]
+    partitions: list[list[Frame]] = [[] for _ in range(PARTITIONS)]
     with closing(ordered_map(context, split, drain_list(frames))) as pieces:
         for piece in pieces:
-            for place, frame in zip(parts, piece, strict=True):
+            for place, frame in zip(partitions, piece, strict=True):
                 place.append(frame)
-    with closing(ordered_map(context, part, drain_list(parts))) as builds:
+    with closing(ordered_map(context, build_partition, drain_list(partitions))) as builds:
         found = list(builds)
     _reserve_actual(memory, sum(device.nbytes(held.frame) + held.table.nbytes for held in found))
     return found

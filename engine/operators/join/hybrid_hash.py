@@ -47,7 +47,7 @@ class HybridHashJoin(Generic[Frame]):
             task.memory.resize(0)
             with closing(probe()) as frames:
                 probe_parts.fill(frames)
-            task.add_figure("parts", PARTITIONS)
+            task.add_figure("partitions", PARTITIONS)
             most = _ONE_KEY * sum(map(build_parts.rows, range(PARTITIONS)))
             for number in range(PARTITIONS):
                 below = MOST_LEVELS if build_parts.rows(number) > most else level + 1

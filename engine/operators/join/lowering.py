@@ -73,8 +73,8 @@ def _lower_asof(plan: nodes.Join, left: Operator[Any], right: Operator[Any]) -> 
     assert plan.condition is not None
     width = len(plan.left.fields)
     found = asof_condition(plan.condition, width)
-    keys = [(mine, _over_right(other, width), equal) for mine, other, equal in found.keys]
-    inequality = (found.inequality, found.left, _over_right(found.right, width))
+    keys = [(mine, _renumber_for_right(other, width), equal) for mine, other, equal in found.keys]
+    inequality = (found.inequality, found.left, _renumber_for_right(found.right, width))
     return AsofJoin(left, right, keys, inequality, plan.fields, keeps_left=plan.kind == "asof_left")
 
 
@@ -102,7 +102,7 @@ def join_condition(plan: nodes.Join) -> JoinCondition:
             compared = _compared_columns(others, width)
     return JoinCondition(
         tuple(left for left, _, _ in keys),
-        tuple(_over_right(right, width) for _, right, _ in keys),
+        tuple(_renumber_for_right(right, width) for _, right, _ in keys),
         tuple(nulls_equal for _, _, nulls_equal in keys),
         conjunction(others) if others else None,
         compared,
@@ -112,7 +112,7 @@ def join_condition(plan: nodes.Join) -> JoinCondition:
 def _compared_columns(parts: Sequence[Expression], width: int) -> tuple[tuple[Expression, Expression], ...]:
     """Values of the left and of the right that all those conditions compare; none if one does not."""
     found = [_values_compared(part, width) for part in parts]
-    keys = [(left, _over_right(right, width)) for left, right in filter(None, found)]
+    keys = [(left, _renumber_for_right(right, width)) for left, right in filter(None, found)]
     whole = len(keys) == len(parts) and not any(is_interval(left.type) for left, _ in keys)
     return tuple(keys) if whole else ()
 
@@ -155,7 +155,7 @@ def _key(part: Expression, width: int) -> tuple[Expression, Expression, bool] | 
     return None
 
 
-def _over_right(expression: Expression, width: int) -> Expression:
+def _renumber_for_right(expression: Expression, width: int) -> Expression:
     return renumber(expression, {index: index - width for index in referenced_columns(expression)})
 
 

@@ -1,4 +1,4 @@
-"""One side of a join in parts by its keys, each in a file."""
+"""One side of a join in partitions by its keys, each in a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bamquery.plan.nodes import Field
 
 PARTITIONS: Final = 32
 MOST_LEVELS: Final = 5
-"""Times that a part is split again: more than any number of rows needs, unless they have one key."""
+"""Times that a partition is split again: more than any number of rows needs, unless they have one key."""
 
 
 class HashPartitions(Closeable, Generic[Frame]):
@@ -58,21 +58,21 @@ class HashPartitions(Closeable, Generic[Frame]):
             closing(coalesce_frames(self._context, frames)) as chunks,
             closing(ordered_map(self._context, split, chunks)) as pieces,
         ):
-            for parts in pieces:
-                for file, part in zip(self._files, parts, strict=True):
-                    file.write(part)
+            for partitions in pieces:
+                for file, partition in zip(self._files, partitions, strict=True):
+                    file.write(partition)
         release_unused_memory()
 
     def rows(self, partition: int) -> int:
-        """Rows of a part."""
+        """Rows of a partition."""
         return self._files[partition].rows
 
     def reread(self, partition: int) -> Generator[Frame, None, None]:
-        """A part's rows so far; they stay there, and more may come."""
+        """A partition's rows so far; they stay there, and more may come."""
         return self._files[partition].frames()
 
     def frames(self, partition: int) -> Generator[Frame, None, None]:
-        """A part's rows, once; its file is gone afterwards."""
+        """A partition's rows, once; its file is gone afterwards."""
         with self._files[partition] as file:
             yield from file.frames()
 

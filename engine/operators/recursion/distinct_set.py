@@ -1,4 +1,4 @@
-"""Rows told from those that came before: in memory as long as these fit, then by parts in files."""
+"""Rows told from those that came before: in memory as long as these fit, then by partitions in files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bamquery.plan.nodes import Field
 
 _WHAT: Final = "WITH RECURSIVE ... UNION"
 _LEVEL: Final = 0
-"""Of the hashes that parts are split by."""
+"""Of the hashes that partitions are split by."""
 _MANY_ROWS: Final = 1 << 20
 """Rows, of a table or of those that wait, of which to make one takes a fraction of a second."""
 
@@ -34,7 +34,7 @@ class DistinctSet(Closeable, Generic[Frame]):
     into a new table a logarithm of all rows' number of times, unless it is one of many. Where memory ends,
     tables are emptied into files by the hash of the rows, and begun anew. From then on, rows that no table
     knows wait for the end of a step, to be looked for in the files all at once; if they are many, they wait
-    in files by the same hash, and are looked for part by part.
+    in files by the same hash, and are looked for partition by partition.
 
     Args:
         context: of the query; the rows count for its `memory_limit`.
@@ -109,7 +109,7 @@ class DistinctSet(Closeable, Generic[Frame]):
         else:
             self._defer_to_files(self._deferred_partitions)
             with self._deferred_partitions as waiting, closing(self._new_by_partition(waiting)) as frames:
-                # A block is of few parts that follow each other; equal rows may be in two of them.
+                # A block is of few partitions that follow each other; equal rows may be in two of them.
                 for block in collect_blocks(self._device, frames, self._waiting_memory):
                     if block:
                         frame = self._device.concatenate(block)
@@ -120,9 +120,9 @@ class DistinctSet(Closeable, Generic[Frame]):
         self._waiting_memory.resize(0)
 
     def _new_by_partition(self, waiting: HashPartitions[Frame]) -> Generator[Frame, None, None]:
-        for part in range(PARTITIONS):
+        for partition in range(PARTITIONS):
             self._context.check_cancelled()
-            with closing(waiting.frames(part)) as frames:
+            with closing(waiting.frames(partition)) as frames:
                 yield from frames
 
     def _drop_spilled(self, frame: Frame) -> Generator[Frame, None, None]:
@@ -152,12 +152,12 @@ class DistinctSet(Closeable, Generic[Frame]):
             yield frame
 
     def _spilled_candidates(self, keys: Frame) -> Generator[Frame, None, None]:
-        """Rows in files, of those parts that the keys are of."""
+        """Rows in files, of those partitions that the keys are of."""
         assert self._spilled is not None
         device = self._device
-        for part, own in enumerate(device.partition(keys, keys, PARTITIONS, _LEVEL)):
+        for partition, own in enumerate(device.partition(keys, keys, PARTITIONS, _LEVEL)):
             if device.row_count(own):
-                with closing(self._spilled.reread(part)) as frames:
+                with closing(self._spilled.reread(partition)) as frames:
                     yield from frames
 
     def _drop_known(self, frame: Frame) -> tuple[Frame, Frame]:
@@ -225,7 +225,7 @@ class DistinctSet(Closeable, Generic[Frame]):
             self._spilled = self._stack.enter_context(
                 HashPartitions(self._context, fields, columns, _LEVEL, self._profile)
             )
-            self._profile.details["parts"] = PARTITIONS
+            self._profile.details["partitions"] = PARTITIONS
         self._profile.details["peak_memory"] = max(
             self._memory.peak, self._profile.details.get("peak_memory", 0)
         )

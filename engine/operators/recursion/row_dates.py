@@ -20,8 +20,8 @@ from bamquery.engine.operators.recursion.row_values import (
     LeftToDeviceError,
     RowFunction,
     check_bounds,
-    of_one,
-    of_two,
+    strict_binary,
+    strict_unary,
 )
 from bamquery.plan.expressions import Expression, Literal
 
@@ -42,8 +42,8 @@ _PARTS: Final[Mapping[str, Callable[[date], int]]] = MappingProxyType(
 def cast_days(function: RowFunction, own: pa.DataType, kind: pa.DataType) -> RowFunction | None:
     """A date as the moment that it begins at, a moment as the day that it is in."""
     if (own, kind) == (DATE, MOMENT):
-        return of_one(lambda days: days * DAY, function)
-    return of_one(lambda moment: moment // DAY, function) if (own, kind) == (MOMENT, DATE) else None
+        return strict_unary(lambda days: days * DAY, function)
+    return strict_unary(lambda moment: moment // DAY, function) if (own, kind) == (MOMENT, DATE) else None
 
 
 def move_moment(function: RowFunction, own: pa.DataType, span: Expression, sign: int) -> RowFunction | None:
@@ -57,22 +57,24 @@ def move_moment(function: RowFunction, own: pa.DataType, span: Expression, sign:
     months = sign * found.months
     bounds = DAYS[MOMENT]
     if not months:
-        return check_bounds(bounds, of_one(lambda moment: moment + rest, function))
-    return check_bounds(bounds, of_one(lambda moment: _later(moment, months) + rest, function))
+        return check_bounds(bounds, strict_unary(lambda moment: moment + rest, function))
+    return check_bounds(bounds, strict_unary(lambda moment: _later(moment, months) + rest, function))
 
 
 def add_days(
     functions: Sequence[RowFunction], kinds: Sequence[pa.DataType], kind: pa.DataType
 ) -> RowFunction | None:
     """A date and a number of days."""
-    return check_bounds(DAYS[DATE], of_two(operator.add, functions)) if kinds[0] == kind == DATE else None
+    return (
+        check_bounds(DAYS[DATE], strict_binary(operator.add, functions)) if kinds[0] == kind == DATE else None
+    )
 
 
 def days_between(
     functions: Sequence[RowFunction], kinds: Sequence[pa.DataType], kind: pa.DataType
 ) -> RowFunction | None:
     """Days from the second date to the first."""
-    return of_two(operator.sub, functions) if kinds[0] == kinds[1] == DATE else None
+    return strict_binary(operator.sub, functions) if kinds[0] == kinds[1] == DATE else None
 
 
 def part(unit: Expression, function: RowFunction, own: pa.DataType) -> RowFunction | None:
@@ -83,7 +85,7 @@ def part(unit: Expression, function: RowFunction, own: pa.DataType) -> RowFuncti
     if compute is None:
         return None
     unit_days = 1 if own == DATE else DAY
-    return of_one(lambda value: compute(date.fromordinal(value // unit_days + _1970)), function)
+    return strict_unary(lambda value: compute(date.fromordinal(value // unit_days + _1970)), function)
 
 
 def _later(moment: int, months: int) -> int:

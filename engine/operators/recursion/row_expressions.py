@@ -26,9 +26,9 @@ from bamquery.engine.operators.recursion.row_values import (
     check_bounds,
     finite,
     is_for_rows,
-    of_one,
-    of_two,
     short,
+    strict_binary,
+    strict_unary,
     value_of,
 )
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
@@ -49,7 +49,7 @@ def row_function(expression: Expression) -> RowFunction | None:
         case Cast(argument=argument, try_=False):
             return _cast_function(argument, expression.type)
         case Call(function="in", arguments=(value, *members)):
-            return _in_list(value, members)
+            return _membership_test(value, members)
         case Call(function=name, arguments=(value, span)) if name in SIGNS:
             function = row_function(value)
             return None if function is None else move_moment(function, value.type, span, SIGNS[name])
@@ -111,10 +111,10 @@ def _cast_function(argument: Expression, kind: pa.DataType) -> RowFunction | Non
     if argument.type not in WHOLE:
         return None
     if kind in WHOLE:
-        return check_bounds(WHOLE[kind], of_one(int, function))
+        return check_bounds(WHOLE[kind], strict_unary(int, function))
     if kind == pa.float64() and argument.type != HUGEINT:
-        return of_one(float, function)
-    return of_one(str, function) if kind == pa.large_string() else None
+        return strict_unary(float, function)
+    return strict_unary(str, function) if kind == pa.large_string() else None
 
 
 def _arithmetic(compute: Callable[..., Any]) -> _Make:
@@ -125,10 +125,12 @@ def _arithmetic(compute: Callable[..., Any]) -> _Make:
     ) -> RowFunction | None:
         if any(each != kind for each in kinds):
             return None
-        function = of_one(compute, arguments[0]) if len(kinds) == 1 else of_two(compute, arguments)
+        function = (
+            strict_unary(compute, arguments[0]) if len(kinds) == 1 else strict_binary(compute, arguments)
+        )
         if kind in WHOLE:
             return check_bounds(WHOLE[kind], function)
-        return of_one(finite, function) if kind == pa.float64() else None
+        return strict_unary(finite, function) if kind == pa.float64() else None
 
     return make
 
@@ -145,7 +147,7 @@ def _quotient(compute: Callable[[int, int], int]) -> _Make:
         arguments: Sequence[RowFunction], kinds: Sequence[pa.DataType], kind: pa.DataType
     ) -> RowFunction | None:
         whole = kind in WHOLE and all(each == kind for each in kinds)
-        return of_two(divide_checked, arguments) if whole else None
+        return strict_binary(divide_checked, arguments) if whole else None
 
     return make
 
@@ -164,7 +166,7 @@ def _comparison(compare: Callable[[Any, Any], bool]) -> _Make:
     def make(
         arguments: Sequence[RowFunction], kinds: Sequence[pa.DataType], kind: pa.DataType
     ) -> RowFunction | None:
-        return of_two(compare, arguments) if kinds[0] == kinds[1] else None
+        return strict_binary(compare, arguments) if kinds[0] == kinds[1] else None
 
     return make
 
@@ -203,7 +205,7 @@ def _connective(decisive: bool) -> _Make:
 
 
 def _not(arguments: Sequence[RowFunction], kinds: Sequence[pa.DataType], kind: pa.DataType) -> RowFunction:
-    return of_one(operator.not_, arguments[0])
+    return strict_unary(operator.not_, arguments[0])
 
 
 def _is_null(
@@ -255,10 +257,10 @@ def _concat(
     """The operator ||: null where one part is."""
     if len(arguments) != 2 or any(each != pa.large_string() for each in [*kinds, kind]):
         return None
-    return of_one(short, of_two(operator.add, arguments))
+    return strict_unary(short, strict_binary(operator.add, arguments))
 
 
-def _in_list(value: Expression, members: Sequence[Expression]) -> RowFunction | None:
+def _membership_test(value: Expression, members: Sequence[Expression]) -> RowFunction | None:
     function = row_function(value)
     literals = [each for each in members if isinstance(each, Literal) and each.type == value.type]
     if function is None or len(literals) < len(members):

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from bamquery.engine.operators.recursion.row_values import LeftToDeviceError, RowFunction, of_one, short
+from bamquery.engine.operators.recursion.row_values import LeftToDeviceError, RowFunction, short, strict_unary
 from bamquery.plan.expressions import Expression, Literal
 
 _TEXT: Final = pa.large_string()
@@ -21,13 +21,13 @@ def _plain(value: str) -> str:
     return value
 
 
-def _of_ascii(compute: Callable[[str], Any]) -> Callable[..., RowFunction | None]:
+def _ascii_function(compute: Callable[[str], Any]) -> Callable[..., RowFunction | None]:
     def make(
         functions: Sequence[RowFunction], kinds: Sequence[pa.DataType], kind: pa.DataType
     ) -> RowFunction | None:
         if [*kinds] != [_TEXT]:
             return None
-        return of_one(lambda value: compute(_plain(value)), functions[0])
+        return strict_unary(lambda value: compute(_plain(value)), functions[0])
 
     return make
 
@@ -52,18 +52,18 @@ def substring(function: RowFunction, places: Sequence[Expression]) -> RowFunctio
     found = [place.value.as_py() for place in places if isinstance(place, Literal)]
     match found:
         case [int(start), int(length)] if start >= 1 and length >= 0:
-            return of_one(lambda value: value[start - 1 : start - 1 + length], function)
+            return strict_unary(lambda value: value[start - 1 : start - 1 + length], function)
         case [int(start), None] if start >= 1 and len(places) == 2:
-            return of_one(lambda value: value[start - 1 :], function)
+            return strict_unary(lambda value: value[start - 1 :], function)
         case _:
             return None
 
 
 TEXT_CALLS: Final[Mapping[str, Callable[..., RowFunction | None]]] = MappingProxyType(
     {
-        "length": _of_ascii(len),
-        "lower": _of_ascii(str.lower),
-        "upper": _of_ascii(str.upper),
+        "length": _ascii_function(len),
+        "lower": _ascii_function(str.lower),
+        "upper": _ascii_function(str.upper),
         "replace": _replace,
     }
 )

@@ -134,7 +134,7 @@ def finite(value: float) -> float:
     return value
 
 
-def of_one(compute: Callable[[Any], Any], argument: RowFunction) -> RowFunction:
+def strict_unary(compute: Callable[[Any], Any], argument: RowFunction) -> RowFunction:
     """What is null of null."""
 
     def function(row: Row) -> Any:
@@ -144,7 +144,7 @@ def of_one(compute: Callable[[Any], Any], argument: RowFunction) -> RowFunction:
     return function
 
 
-def of_two(compute: Callable[[Any, Any], Any], arguments: Sequence[RowFunction]) -> RowFunction:
+def strict_binary(compute: Callable[[Any, Any], Any], arguments: Sequence[RowFunction]) -> RowFunction:
     """What is null where one of two is."""
     left, right = arguments
 

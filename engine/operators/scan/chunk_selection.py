@@ -10,11 +10,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.device import Frame
+from bamquery.engine.device import Frame, Positions
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.scan.chunks import Chunk, Piece
+from bamquery.engine.operators.scan.code_reads import CodeReads, PassedRows, joined_positions
 from bamquery.engine.operators.scan.column_reads import ColumnReads
 from bamquery.engine.operators.scan.filter_order import AdaptiveFilterOrder, FilterStep
+from bamquery.storage.encodings.packed.vectors import PackedVectors
 
 if TYPE_CHECKING:
     from bamquery.engine.operators.scan.row_numbers import RowNumbers
@@ -46,11 +48,13 @@ class ChunkSelection(Generic[Frame]):
         plan: SelectionPlan,
         context: ExecutionContext[Frame],
         reads: ColumnReads[Frame],
+        codes: CodeReads[Frame],
         chunk: Chunk,
     ) -> None:
         self._plan = plan
         self._device = context.device
         self._reads = reads
+        self._codes = codes
         self._pieces = chunk.pieces
         self._alive = chunk.rows
         """Rows that have passed so far."""
@@ -58,6 +62,8 @@ class ChunkSelection(Generic[Frame]):
         """Their row ids, a piece each, while columns are to be read; None: all of the piece's vectors."""
         self._held: dict[int, Frame] = {}
         """Columns in memory, by position in the schema, for the rows that are alive."""
+        self._packed: dict[int, list[PackedVectors | None]] = {}
+        """Columns whose vectors are in memory, a piece each, but not decoded."""
         self._filtered = False
 
     def run(self) -> Frame | None:
@@ -69,12 +75,15 @@ class ChunkSelection(Generic[Frame]):
         self._reads.count_chunk(self._pieces)
         waiting = self._plan.next_steps()
         while waiting and (self._alive or not self._filtered):
-            step = self._plan.order.next(waiting, self._cost)
+            step = self._plan.order.choose_next(waiting, self._cost)
+            if self._compare_codes(step, self._wanted([s for s in waiting if s is not step])):
+                waiting.remove(step)
+                continue
             self._load_columns(step.columns)
             # What the step's columns allow besides comes at no further cost.
             for ready in [s for s in waiting if s is step or (not s.can_fail and self._covers(s))]:
                 waiting.remove(ready)
-                self._apply(ready, set(self._plan.outputs).union(*(s.columns for s in waiting)))
+                self._apply(ready, self._wanted(waiting))
         if not self._alive:
             return None
         self._load_columns(self._plan.outputs)
@@ -85,6 +94,9 @@ class ChunkSelection(Generic[Frame]):
     def _is_number(self, column: int) -> bool:
         return self._plan.numbers is not None and column == self._plan.numbers.column
 
+    def _wanted(self, waiting: Sequence[FilterStep]) -> set[int]:
+        return set(self._plan.outputs).union(*(step.columns for step in waiting))
+
     def _covers(self, step: FilterStep) -> bool:
         return all(column in self._held for column in step.columns)
 
@@ -93,7 +105,7 @@ class ChunkSelection(Generic[Frame]):
         return sum(
             self._reads.expected_seconds(piece, self._name(column), rows)
             for column in step.columns
-            if column not in self._held and not self._is_number(column)
+            if column not in self._held and column not in self._packed and not self._is_number(column)
             for piece, rows in zip(self._pieces, self._rows, strict=True)
         )
 
@@ -104,6 +116,9 @@ class ChunkSelection(Generic[Frame]):
         if numbers is not None and numbers.column in missing:
             missing.remove(numbers.column)
             self._held[numbers.column] = self._device.from_arrow(numbers.batch(self._pieces, self._rows))
+        for column in [column for column in missing if column in self._packed]:
+            missing.remove(column)
+            self._held[column] = self._decode(column)
         if not missing:
             return
         names = [self._name(column) for column in missing]
@@ -117,6 +132,60 @@ class ChunkSelection(Generic[Frame]):
         for column, frames in zip(missing, zip(*pieces, strict=True), strict=bool(pieces)):
             self._held[column] = frames[0] if len(frames) == 1 else self._device.concatenate(frames)
 
+    def _decode(self, column: int) -> Frame:
+        """A column that was compared as codes, of the rows that are alive: at least one."""
+        vectors = self._packed.pop(column)
+        name = self._name(column)
+        frames = [
+            self._codes.decode(piece, name, packed, rows)
+            for piece, packed, rows in zip(self._pieces, vectors, self._rows, strict=True)
+            if packed is not None and (piece.rows if rows is None else len(rows))
+        ]
+        return frames[0] if len(frames) == 1 else self._device.concatenate(frames)
+
+    def _compare_codes(self, step: FilterStep, wanted: set[int]) -> bool:
+        """Keep the rows that pass by what the step's column is stored as, if that tells; whether it does."""
+        columns = [c for c in step.columns if c not in self._held]
+        if len(columns) < len(step.columns) or any(map(self._is_number, columns)):
+            return False
+        column, names = columns[0], [self._name(column) for column in columns]
+        held = self._packed.get(column)
+        plan = self._codes.plan(step, names, self._pieces, self._rows, held)
+        if plan is None:
+            return False
+        # Where nothing else will be looked at, how many rows pass is all that counts.
+        located = bool(wanted)
+        passed: list[PassedRows] = []
+        vectors: list[PackedVectors | None] = []
+        for piece, rows, comparison in zip(self._pieces, self._rows, plan, strict=True):
+            if not self._filtered:
+                self._reads.count_whole_piece(piece, names[0])
+            if comparison is None:
+                vectors.append(None)
+                continue
+            found = self._codes.compare(
+                comparison,
+                step,
+                names[0],
+                piece,
+                rows,
+                wanted=column in wanted,
+                selected=self._filtered,
+                located=located,
+            )
+            passed.append(found)
+            vectors.append(found.packed)
+        if column in wanted:
+            self._packed[column] = vectors
+        self._filtered = True
+        if located:
+            self._keep_passed(step, joined_positions(passed), wanted)
+        else:
+            count = sum(found.count for found in passed)
+            self._plan.order.learn(step, self._alive, count)
+            self._alive = count
+        return True
+
     def _apply(self, step: FilterStep, wanted: set[int]) -> None:
         """Keep the rows that pass; of the columns, those that are `wanted` from here on."""
         self._filtered = True
@@ -124,7 +193,12 @@ class ChunkSelection(Generic[Frame]):
             return
         frames = [self._held[column] for column in step.columns]
         passed = self._device.matching_positions(step.predicate, self._device.join_columns(frames))
+        self._keep_passed(step, passed, wanted)
+
+    def _keep_passed(self, step: FilterStep, passed: Positions, wanted: set[int]) -> None:
+        """Of the rows that are alive keep those at positions, and of the columns those that are wanted."""
         self._plan.order.learn(step, self._alive, len(passed))
+        self._packed = {column: vectors for column, vectors in self._packed.items() if column in wanted}
         self._held = {column: frame for column, frame in self._held.items() if column in wanted}
         if len(passed) == self._alive:
             return

@@ -66,7 +66,7 @@ class ColumnReads(Generic[Frame]):
         seconds = self._expected.get(key)
         if seconds is None:
             opened = self._readers.get(piece.fragment)
-            hits = HitPyramid.of_vectors(piece.vectors, count) if rows is None else HitPyramid.count(rows)
+            hits = HitPyramid.from_vectors(piece.vectors, count) if rows is None else HitPyramid.count(rows)
             strategies = (Strategy.STREAM,) if rows is None else self._strategies
             stored = piece.fragment.column(column)
             demands = expected_demands(stored, hits, piece.vectors, opened.shape, strategies)
@@ -98,12 +98,21 @@ class ColumnReads(Generic[Frame]):
         found: list[tuple[Choice, ReadCounters, float]] = []
         opened = self._readers.get(piece.fragment)
         choices = self._plan(opened, piece, columns, rows)
-        for column, choice in zip(columns, choices, strict=True):
+        # Of vectors that are codes only the rows wanted are decoded; other columns are picked together below.
+        as_codes = [
+            rows is not None and choice.strategy is Strategy.STREAM and opened.columns.is_packed(column)
+            for column, choice in zip(columns, choices, strict=True)
+        ]
+        positions = piece.positions(rows) if rows is not None and any(as_codes) else None
+        for column, choice, is_picked in zip(columns, choices, as_codes, strict=True):
             self._check()
             counters = ReadCounters()
-            with self._profile.clock.reading(), self._profile.columns[column].clock.reading():
+            with self._profile.clock.measure_read(), self._profile.columns[column].clock.measure_read():
                 start = time.perf_counter()
-                if rows is None or choice.strategy is Strategy.STREAM:
+                if is_picked:
+                    packed = opened.columns.read_packed(column, piece.vectors, counters)
+                    frame = opened.columns.decode(column, packed, positions, counters)
+                elif rows is None or choice.strategy is Strategy.STREAM:
                     frame = opened.columns.stream([column], piece.vectors, counters)
                 elif choice.strategy is Strategy.FETCH_VECTORS:
                     frame = opened.columns.fetch_vectors([column], rows, counters)
@@ -113,7 +122,9 @@ class ColumnReads(Generic[Frame]):
             self._corrections_of(opened).learn([choice], seconds)
             frames.append(frame)
             found.append((choice, counters, seconds))
-        streamed = [i for i, choice in enumerate(choices) if choice.strategy is Strategy.STREAM]
+        streamed = [
+            i for i, choice in enumerate(choices) if choice.strategy is Strategy.STREAM and not as_codes[i]
+        ]
         if rows is not None and streamed:
             whole = self._device.join_columns([frames[i] for i in streamed])
             taken = self._device.take(whole, piece.positions(rows))
@@ -129,7 +140,7 @@ class ColumnReads(Generic[Frame]):
             needed = plain_bytes(piece.fragment, column, looked_at, self._device.string_bytes(frame))
             with self._profile.lock:
                 figures = self._profile.columns[column]
-                _count_strategy(figures, strategy)
+                count_strategy(figures, strategy)
                 figures.vectors_read += len(vectors)
                 figures.counters += counters
                 figures.planned.add(choice.cost_seconds, seconds)
@@ -139,6 +150,11 @@ class ColumnReads(Generic[Frame]):
                     figures.rows_needed += looked_at
                     figures.bytes_needed += needed
         return frames
+
+    def plan_comparison(self, piece: Piece, column: str, rows: NDArray[np.int64] | None) -> Choice:
+        """How to read a column that is compared as it is stored, for those rows; None: all of the piece's."""
+        (choice,) = self._plan(self._readers.get(piece.fragment), piece, [column], rows, decodes=False)
+        return choice
 
     def count_whole_piece(self, piece: Piece, column: str) -> None:
         """The column has to look at all rows [begin, end): nothing was filtered before it."""
@@ -187,6 +203,8 @@ class ColumnReads(Generic[Frame]):
         piece: Piece,
         columns: Sequence[str],
         rows: NDArray[np.int64] | None,
+        *,
+        decodes: bool = True,
     ) -> list[Choice]:
         """How to read columns together for those rows; None: all of the piece's vectors."""
         strategies = self._strategies
@@ -194,7 +212,14 @@ class ColumnReads(Generic[Frame]):
             strategies = (Strategy.STREAM,)
         wanted = _NO_ROWS if rows is None else rows
         demands = [
-            stored_demands(piece.fragment.column(column), wanted, piece.vectors, opened.shape, strategies)
+            stored_demands(
+                piece.fragment.column(column),
+                wanted,
+                piece.vectors,
+                opened.shape,
+                strategies,
+                decodes=decodes,
+            )
             for column in columns
         ]
         corrections = self._corrections_of(opened)
@@ -221,7 +246,8 @@ def forced_strategy(settings: Settings) -> Strategy | None:
     return None if settings.strategy == "auto" else Strategy(settings.strategy)
 
 
-def _count_strategy(figures: ColumnProfile, strategy: Strategy) -> None:
+def count_strategy(figures: ColumnProfile, strategy: Strategy) -> None:
+    """Note a read by one of the strategies; under the profile's lock."""
     if strategy is Strategy.STREAM:
         figures.streamed += 1
     elif strategy is Strategy.FETCH_VECTORS:

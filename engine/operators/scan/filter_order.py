@@ -9,6 +9,7 @@ from typing import Final
 
 from bamquery.engine.sources.scan_predicates import Conjunct, conjunction, rebase
 from bamquery.plan.expressions import Expression
+from bamquery.statement_context.cancellation import check_cancelled
 
 _PRIOR_ROWS: Final = 1024.0
 """Rows that the first guess of a selectivity counts for."""
@@ -51,6 +52,7 @@ def filter_steps(conjuncts: Sequence[Conjunct]) -> list[FilterStep]:
     """Group conditions by their columns; those that can fail stay alone, in the order written, at the end."""
     groups: dict[tuple[int, ...], list[Conjunct]] = {}
     for conjunct in conjuncts:
+        check_cancelled()
         if not conjunct.can_fail:
             groups.setdefault(conjunct.columns, []).append(conjunct)
     ordered = list(groups.values()) + [[conjunct] for conjunct in conjuncts if conjunct.can_fail]
@@ -90,7 +92,7 @@ class AdaptiveFilterOrder:
             self._rows_in[step.number] += rows_in
             self._rows_out[step.number] += rows_out
 
-    def next(self, waiting: Sequence[FilterStep], cost: Callable[[FilterStep], float]) -> FilterStep:
+    def choose_next(self, waiting: Sequence[FilterStep], cost: Callable[[FilterStep], float]) -> FilterStep:
         """The step among one or more that removes rows at the least cost.
 
         Cost over the share of rows removed: in that order a sequence of independent conditions costs least

@@ -70,7 +70,7 @@ class ScanForecast:
         """Take the steps in the order that costs least, then the outputs; `names` are the schema's."""
         waiting = list(steps)
         while waiting:
-            step = self._order.next(waiting, lambda s: self._cost([names[c] for c in s.columns]))
+            step = self._order.choose_next(waiting, lambda s: self._cost([names[c] for c in s.columns]))
             self._take([names[column] for column in step.columns])
             self._alive *= self._order.selectivity(step)
             self._filtered = True
@@ -107,7 +107,7 @@ class ScanForecast:
         strategies: Sequence[Strategy],
     ) -> list[Choice]:
         rows = min(len(left) * VECTOR_ROWS, fragment.rows)
-        hits = HitPyramid.of_vectors(left, rows).thinned(self._alive)
+        hits = HitPyramid.from_vectors(left, rows).thin_out(self._alive)
         kind = "direct" if self._settings.reader == "direct" else "mapped"
         volume = DeviceProfile.measure(fragment.path, kind)
         shape = reader_shape(self._settings.block_size, kind, volume, self._settings)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Generic
+from typing import Any, Generic
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery.engine.device import Device, Frame
+from bamquery.storage.encodings.packed.vectors import PackedVectors
 from bamquery.storage.fragments.reader import FragmentReader
 from bamquery.storage.readers.block_reader import ReadCounters
 
@@ -27,6 +29,38 @@ class FragmentColumns(Generic[Frame]):
         """All rows of those vectors, in large requests, checksums verified."""
         read = self._reader.stream
         return self._device.from_columns([read(column, vectors, counters) for column in columns])
+
+    def is_packed(self, column: str) -> bool:
+        """Whether the column is stored as codes."""
+        return self._reader.is_packed(column)
+
+    def read_packed(self, column: str, vectors: NDArray[np.int64], counters: ReadCounters) -> PackedVectors:
+        """All rows of those vectors of a column that is stored as codes, not decoded; checksums verified."""
+        return self._reader.read_packed(column, vectors, counters)
+
+    def decode(
+        self,
+        column: str,
+        packed: PackedVectors,
+        positions: NDArray[np.int64] | None,
+        counters: ReadCounters,
+    ) -> Frame:
+        """What `read_packed` gave, at ascending positions among its rows; None: all of it."""
+        return self._device.from_columns([self._reader.decode(column, packed, positions, counters)])
+
+    def dictionary(self, column: str, counters: ReadCounters) -> pa.Array[Any] | None:
+        """What the column's codes stand for; None if it has no dictionary."""
+        return self._reader.dictionary(column, counters)
+
+    def string_bytes(
+        self,
+        column: str,
+        packed: PackedVectors,
+        positions: NDArray[np.int64] | None,
+        counters: ReadCounters,
+    ) -> int:
+        """Bytes of the strings that `decode` would give; 0 of other columns."""
+        return self._reader.string_bytes(column, packed, positions, counters)
 
     def fetch_vectors(self, columns: Sequence[str], rows: NDArray[np.int64], counters: ReadCounters) -> Frame:
         """Those rows; the vectors that hold them are read whole and verified."""

@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bamquery.engine.operators.scan.filter_order import FilterStep
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.fragments.fragment import Fragment
-from bamquery.storage.statistics.predicate import Operator, RangePredicate
+from bamquery.storage.statistics.predicate import RangePredicate
 
 TYPICAL_SELECTIVITY: Final = 0.3
 """For a condition about which zone maps say nothing."""
 
 _SAMPLED_FRAGMENTS: Final = 8
 """Fragments whose zone maps are looked at."""
-
-_OPPOSITES: Final[Mapping[Operator, Operator]] = MappingProxyType(
-    {
-        "=": "!=",
-        "!=": "=",
-        "<": ">=",
-        ">=": "<",
-        ">": "<=",
-        "<=": ">",
-        "is_null": "is_not_null",
-        "is_not_null": "is_null",
-    }
-)
 
 
 def guess_selectivities(steps: Sequence[FilterStep], fragments: Sequence[Fragment]) -> list[float]:
@@ -50,24 +35,11 @@ def _guess_share(ranges: Sequence[RangePredicate], fragments: Sequence[Fragment]
     for fragment in fragments:
         alive = fragment.zone_map.possible(ranges)
         left += int(np.count_nonzero(alive))
-        full += int(np.count_nonzero(alive & ~_may_fail(ranges, fragment)))
+        full += int(np.count_nonzero(alive & fragment.zone_map.certain(ranges)))
     if not left:
         return 0.0
     partial = left - full
     return (full + partial * _share_within(partial, total - full)) / left
-
-
-def _may_fail(ranges: Sequence[RangePredicate], fragment: Fragment) -> NDArray[np.bool_]:
-    """Whether each vector has rows that may fail one of the conditions."""
-    zone_map = fragment.zone_map
-    failing = np.full(fragment.vector_count, any(found.operator == "in" for found in ranges))
-    for found in ranges:
-        if found.operator != "in":
-            opposite = RangePredicate(found.column, _OPPOSITES[found.operator], found.values)
-            failing |= zone_map.possible([opposite])
-            if not found.or_null:  # a comparison with null is not true either
-                failing |= zone_map.null_counts(found.column) > 0
-    return failing
 
 
 def _share_within(hit: int, vectors: int) -> float:

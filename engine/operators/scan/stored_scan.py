@@ -18,6 +18,7 @@ from bamquery.engine.operators.base.dynamic_filter import DynamicCondition, Dyna
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.scan.chunk_selection import ChunkSelection, SelectionPlan, rows_without_columns
 from bamquery.engine.operators.scan.chunks import Chunk, ChunkLimits, cut_chunks
+from bamquery.engine.operators.scan.code_reads import CodeReads
 from bamquery.engine.operators.scan.column_reads import ColumnReads
 from bamquery.engine.operators.scan.device_scan import ScanningDevice, ScanWork
 from bamquery.engine.operators.scan.dynamic_filters import (
@@ -80,7 +81,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         column = column_under_casts(value)
         if column is None or self._is_number(column):
             return False
-        taken = ScanDynamicFilter(dynamic_filter, self._over_source(value), self._schema)
+        taken = ScanDynamicFilter(dynamic_filter, self._renumber_for_source(value), self._schema)
         self._dynamic_filters.append(taken)
         self._show_dynamic_filters()
         return True
@@ -120,7 +121,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
                     taken.text for taken in self._dynamic_filters
                 ]
 
-    def _over_source(self, value: Expression) -> Expression:
+    def _renumber_for_source(self, value: Expression) -> Expression:
         """An expression over the columns given out, over those of the source."""
         fields = self._schema
         columns = [ColumnRef(i, fields.field(i).name, fields.field(i).type) for i in self._outputs]
@@ -141,6 +142,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
                 rows = min(self._snapshot.rows - start, _ROWS_WITHOUT_COLUMNS)
                 yield context.device.from_arrow(rows_without_columns(rows))
             return
+        self._scan_profile.fragments = self._snapshot.fragments
         yield from self._chunks(context)
 
     def _take_dynamic_filters(self, context: ExecutionContext[Frame]) -> None:
@@ -158,6 +160,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
 
     def forecast(self) -> ScanForecast:
         """What it is expected to do, by zone maps and guesses."""
+        self._scan_profile.fragments = self._snapshot.fragments
         fragments = []
         for fragment in self._snapshot.fragments:
             everything = np.arange(fragment.vector_count, dtype=np.int64)
@@ -213,9 +216,11 @@ class StoredScan(Operator[Frame], Generic[Frame]):
                 readers.close()
             return
 
+        codes = CodeReads(context, self._scan_profile, readers, reads, check)
+
         def read(chunk: Chunk) -> Frame | None:
             try:
-                return ChunkSelection(plan, context, reads, chunk).run()
+                return ChunkSelection(plan, context, reads, codes, chunk).run()
             finally:
                 readers.release(chunk)
 

@@ -43,7 +43,7 @@ def _is_known(call: AggregateCall, columns: Sequence[pa.Field[Any]]) -> bool:
     if call.function not in ("count", *_EXTREMES) or not isinstance(call.arguments[0], ColumnRef):
         return False
     kind = columns[call.arguments[0].index].type
-    # Of texts only beginnings are kept.
+    # Of strings only beginnings are kept.
     return call.function == "count" or (call.type == kind and not is_string_like(kind))
 
 

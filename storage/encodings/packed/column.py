@@ -9,7 +9,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery import _native
-from bamquery.errors import CorruptionError
 from bamquery.storage.encodings.encoding import BufferShape, ColumnShape, Footprint
 from bamquery.storage.encodings.packed.parameters import (
     PACKED_VECTOR,
@@ -19,9 +18,10 @@ from bamquery.storage.encodings.packed.parameters import (
     payload_starts,
 )
 from bamquery.storage.encodings.packed.single_rows import SingleRows
+from bamquery.storage.encodings.packed.vectors import PackedVectors
 from bamquery.storage.encodings.plain import ColumnPlace
 from bamquery.storage.format.layout import PackedLayout, vector_count
-from bamquery.storage.format.storable_types import value_bits, value_kind
+from bamquery.storage.format.storable_types import value_kind
 from bamquery.storage.readers.block_reader import BlockReader, ReadCounters
 
 
@@ -39,7 +39,6 @@ class PackedColumn:
         self._place = place
         self._encoding: PackedLayout = encoding
         self._kind = value_kind(place.type)
-        self._bits = value_bits(place.type)
         self._packing = packing
         self.parameters: NDArray[Any] = packing.reshape(-1).view(PACKED_VECTOR)
         rows = place.vector_rows(np.arange(vector_count(place.rows), dtype=np.int64))
@@ -52,30 +51,18 @@ class PackedColumn:
         self, reader: BlockReader, vectors: NDArray[np.int64], counters: ReadCounters, *, verify: bool
     ) -> pa.Array[Any]:
         """See `StoredColumn.read_vectors`."""
+        return self.read_packed(reader, vectors, counters, verify=verify).decode()
+
+    def read_packed(
+        self, reader: BlockReader, vectors: NDArray[np.int64], counters: ReadCounters, *, verify: bool
+    ) -> PackedVectors:
+        """Vectors as they are stored, to be decoded or compared; raises as `read_vectors` does."""
         place = self._place
         offsets, lengths = self._ranges(vectors)
         checksums = place.checksums.values[vectors] if verify else None
-        with place.naming("values", vectors):
+        with place.name_vector_in_errors("values", vectors):
             payload = reader.read_ranges(offsets, lengths, counters, checksums)
-        rows = place.vector_rows(vectors)
-        total = int(rows.sum())
-        values = pa.allocate_buffer(-(-total * self._bits // 8))
-        bitmap = pa.allocate_buffer(-(-total // 8)) if place.null_counts[vectors].any() else None
-        try:
-            nulls = _native.unpack_vectors(
-                self._kind,
-                payload,
-                np.cumsum(lengths) - lengths,
-                self._packing[vectors],
-                rows,
-                self._encoding.divisor,
-                self._encoding.origin,
-                values,
-                bitmap,
-            )
-        except ValueError as error:
-            raise CorruptionError(f'column "{place.name}": {error}', place.path) from error
-        return pa.Array.from_buffers(place.type, total, [bitmap, values], nulls)
+        return PackedVectors(place, self._encoding, vectors, payload, lengths, self._packing[vectors])
 
     def read_rows(
         self, reader: BlockReader, rows: NDArray[np.int64], counters: ReadCounters

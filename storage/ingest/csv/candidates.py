@@ -61,7 +61,7 @@ class Reading:
         return self.format is not None and self.format.kind != "time" and not self.is_plain
 
 
-def of_formats(formats: Iterable[DateFormat], *, is_plain: bool = False) -> tuple[Reading, ...]:
+def readings_of_formats(formats: Iterable[DateFormat], *, is_plain: bool = False) -> tuple[Reading, ...]:
     """Readings of text by formats."""
     return tuple(
         Reading(one.name, pa.large_string(), one, is_plain or one.name.startswith("%Y")) for one in formats
@@ -90,11 +90,11 @@ READINGS: Final[tuple[Reading, ...]] = (
     Reading("timestamp to the nanosecond", pa.timestamp("ns"), is_plain=True),
     Reading("timestamp with zone", pa.timestamp("us", "UTC"), is_plain=True),
     Reading("timestamp with zone to the nanosecond", pa.timestamp("ns", "UTC"), is_plain=True),
-    *of_formats([date_formats.TIME]),
-    *of_formats(date_formats.DATES),
-    *of_formats(date_formats.ISO_STAMPS, is_plain=True),
-    *of_formats(date_formats.STAMPS),
-    *of_formats(date_formats.ISO_INSTANTS, is_plain=True),
+    *readings_of_formats([date_formats.TIME]),
+    *readings_of_formats(date_formats.DATES),
+    *readings_of_formats(date_formats.ISO_STAMPS, is_plain=True),
+    *readings_of_formats(date_formats.STAMPS),
+    *readings_of_formats(date_formats.ISO_INSTANTS, is_plain=True),
     TEXT,
 )
 """In order of preference; a column has the first that all its values allow."""
@@ -108,7 +108,7 @@ def readings_with(formats: Sequence[DateFormat]) -> tuple[Reading, ...]:
     kinds = {format_.kind for format_ in formats}
     others = [r for r in READINGS if not (r.format and r.has_free_format and r.format.kind in kinds)]
     numbers = others.index(INTEGER)
-    return (*others[:numbers], *of_formats(formats), *others[numbers:])
+    return (*others[:numbers], *readings_of_formats(formats), *others[numbers:])
 
 
 FITS_ALSO: Final = frozenset({(INTEGER, HUGE), (INTEGER, DOUBLE), (HUGE, DOUBLE), (DATE, STAMP)})

@@ -33,7 +33,7 @@ class AlikeFiles:
 
         `check` is called before each file; what it raises ends it.
         """
-        beginning = _beginning(like)
+        beginning = _read_header(like)
         if not beginning:
             return []
         found: list[tuple[Path, bytes]] = []
@@ -71,7 +71,7 @@ class AlikeFiles:
             return False
 
 
-def _beginning(like: CsvReader) -> bytes:
+def _read_header(like: CsvReader) -> bytes:
     """Header and lines before it; empty where there is none, or that is compressed."""
     if not like.dialect.start:
         return b""

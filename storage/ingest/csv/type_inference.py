@@ -207,7 +207,7 @@ def _settle_formats(columns: Sequence[_Column], found: Sequence[DateFormat]) -> 
     sound = True
     for is_kind in (pa.types.is_date, _is_local):
         of_kind = [column for column in columns if is_kind(column.reading.type)]
-        known = [reading for reading in csv_readings.of_formats(found) if is_kind(reading.type)]
+        known = [reading for reading in csv_readings.readings_of_formats(found) if is_kind(reading.type)]
         first = next(iter([*known, *(column.reading for column in of_kind)]), None)
         for column in of_kind:
             if first is not None and column.reading.has_free_format and column.reading != first:

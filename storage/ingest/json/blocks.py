@@ -109,7 +109,7 @@ def _object_blocks(path: Path, *, array: bool) -> Iterator[JsonBlock]:
     while pieces := _more(characters, len(text) - position):
         text, position = "".join([text[position:], *pieces]), 0
         while True:
-            position = _after_space(text, position)
+            position = _skip_space(text, position)
             if position == len(text):
                 break
             if array and (state == "before" or text[position] in ",]"):
@@ -211,7 +211,7 @@ def _decode(data: bytes, path: Path) -> str:
         raise IngestError("is not UTF-8 text: convert it (iconv -f LATIN1 -t UTF-8)", path) from error
 
 
-def _after_space(text: str, position: int) -> int:
+def _skip_space(text: str, position: int) -> int:
     while position < len(text) and text[position] in _SPACE_TEXT:
         position += 1
     return position

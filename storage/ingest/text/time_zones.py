@@ -79,13 +79,13 @@ def instants(local: Array, zone: str) -> Array | None:
             by_old_offset = pc.add(local, pc.subtract(_in_utc(before, name), before))
             found = pc.if_else(left_out, by_old_offset, found)
         if pc.any(far).as_py():
-            found = pc.if_else(far, _by_rules(local, far, name), found)
+            found = pc.if_else(far, _compute_by_rules(local, far, name), found)
     except pa.ArrowException:  # Arrow's own copy of the database is missing or lacks the zone
         return None
     return found
 
 
-def _by_rules(local: Any, far: Array, name: str) -> Array:
+def _compute_by_rules(local: Any, far: Array, name: str) -> Array:
     """As `instants`, for the rows of `far`: Arrow knows a zone's changes as far as they are in tables."""
     zone = zoneinfo.ZoneInfo(name)
     moments = pc.if_else(far, local, None)

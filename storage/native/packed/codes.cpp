@@ -123,6 +123,20 @@ void unpack_codes(SimdLevel level, const std::byte* packed, std::uint32_t bits, 
   unpack(level, packed, bits, rows, out);
 }
 
+void packed_within(SimdLevel level, const std::byte* packed, std::uint32_t bits, std::uint32_t rows,
+                   std::uint64_t low, std::uint64_t high, std::uint64_t* mask) {
+#if defined(__x86_64__)
+  if (level >= SimdLevel::kAvx2) {
+    const auto first = static_cast<std::uint32_t>(low);
+    const auto span = static_cast<std::uint32_t>(high - low);
+    return packed_within_avx2(packed, bits, (rows + 63) / 64, first, span, mask);
+  }
+#endif
+  CodeBuffer<std::uint32_t> codes;
+  unpack(level, packed, bits, rows, codes);
+  within(level, codes, rows, low, high, mask);
+}
+
 void codes_within(SimdLevel level, const CodeBuffer<std::uint32_t>& codes, std::uint32_t rows,
                   std::uint64_t low, std::uint64_t high, std::uint64_t* mask) {
   within(level, codes, rows, low, high, mask);

@@ -33,7 +33,13 @@ void unpack_codes(SimdLevel level, const std::byte* packed, std::uint32_t bits, 
 void pack_codes(SimdLevel level, const std::uint64_t* codes, std::uint32_t bits, std::uint32_t rows,
                 std::byte* out);
 
-/// Bit r of `mask`: code r is one of low to high, both included. `mask` has whole words.
+/// Bit r of `mask`: code r of so many packed ones is one of low to high, both included, which have no more
+/// than `bits` bits; that is 1 to kNarrowBits. Whole words are written; of codes in padding they say
+/// anything.
+void packed_within(SimdLevel level, const std::byte* packed, std::uint32_t bits, std::uint32_t rows,
+                   std::uint64_t low, std::uint64_t high, std::uint64_t* mask);
+
+/// The same of codes that are unpacked.
 void codes_within(SimdLevel level, const CodeBuffer<std::uint32_t>& codes, std::uint32_t rows,
                   std::uint64_t low, std::uint64_t high, std::uint64_t* mask);
 void codes_within(SimdLevel level, const CodeBuffer<std::uint64_t>& codes, std::uint32_t rows,

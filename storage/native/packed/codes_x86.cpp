@@ -31,7 +31,7 @@ constexpr Extraction<Code, kLanes> extraction(std::uint32_t bits) {
     made.starts[lane] = lane * kCodes * bits / 8;
     for (std::uint32_t i = 0; i < kCodes; ++i) {
       const std::uint32_t bit = (lane * kCodes + i) * bits - 8 * made.starts[lane];
-      made.shifts[lane * kCodes + i] = bit & 7;
+      made.shifts[lane * kCodes + i] = static_cast<Code>(bit & 7);
       for (std::uint32_t byte = 0; byte < sizeof(Code); ++byte) {
         made.bytes[16 * lane + sizeof(Code) * i + byte] = static_cast<std::uint8_t>(bit / 8 + byte);
       }
@@ -47,6 +47,10 @@ constexpr auto extractions() {
   return made;
 }
 
+// Codes of up to so many bits lie within 16 bits, whatever bit of a byte they start at.
+constexpr std::uint32_t kHalfBits = 9;
+
+constexpr auto kHalf = extractions<std::uint16_t, 1, kHalfBits>();
 constexpr auto kNarrow = extractions<std::uint32_t, 2, kNarrowBits>();
 constexpr auto kWide = extractions<std::uint64_t, 4, kPackedMaxBits>();
 
@@ -85,7 +89,82 @@ BAMQUERY_AVX2 inline __m256i load_256(const T* from) {
   return _mm256_load_si256(reinterpret_cast<const __m256i*>(from));
 }
 
+BAMQUERY_AVX2 inline __m256i load_twice(const void* lane) {
+  return _mm256_broadcastsi128_si256(_mm_load_si128(static_cast<const __m128i*>(lane)));
+}
+
+BAMQUERY_AVX2 inline __m256i moved_up(std::uint32_t value, __m256i shifts) {
+  return _mm256_sllv_epi32(_mm256_set1_epi32(static_cast<int>(value)), shifts);
+}
+
+// So far ahead of what is looked at memory is asked for: about what comes while one load takes its time.
+constexpr std::size_t kAhead = 1024;
+
+// Codes are compared where a shuffle leaves them, some bits above the lowest of a lane: bounds are moved up
+// instead, once. 32 lanes of 16 bits are two groups of eight codes and the two behind these.
+BAMQUERY_AVX2 void half_within(const std::byte* packed, std::uint32_t bits, std::uint32_t words,
+                               std::uint32_t low, std::uint32_t span, std::uint64_t* mask) {
+  const auto& how = kHalf[bits];
+  alignas(16) std::uint16_t kept[8], lows[8], spans[8];
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    kept[i] = static_cast<std::uint16_t>(packed_mask(bits) << how.shifts[i]);
+    lows[i] = static_cast<std::uint16_t>(low << how.shifts[i]);
+    spans[i] = static_cast<std::uint16_t>(span << how.shifts[i]);
+  }
+  const __m256i bytes = load_twice(how.bytes.data()), keep = load_twice(kept);
+  const __m256i from = load_twice(lows), most = load_twice(spans);
+  for (std::uint32_t word = 0; word < words; ++word) {
+    std::uint64_t found = 0;
+    _mm_prefetch(reinterpret_cast<const char*>(packed + kAhead), _MM_HINT_T0);
+    for (std::uint32_t half = 0; half < 2; ++half, packed += 4 * bits) {
+      __m256i within[2];
+      for (std::uint32_t i = 0; i < 2; ++i) {
+        const std::byte* at = packed + i * bits;
+        const __m256i codes = _mm256_shuffle_epi8(load_lanes(at, at + 2 * bits), bytes);
+        const __m256i above = _mm256_sub_epi16(_mm256_and_si256(codes, keep), from);
+        within[i] = _mm256_cmpeq_epi16(_mm256_min_epu16(above, most), above);
+      }
+      const int bits_of_32 = _mm256_movemask_epi8(_mm256_packs_epi16(within[0], within[1]));
+      found |= std::uint64_t{static_cast<std::uint32_t>(bits_of_32)} << (32 * half);
+    }
+    mask[word] = found;
+  }
+}
+
+// The same in lanes of 32 bits, eight codes at a time.
+BAMQUERY_AVX2 void narrow_within(const std::byte* packed, std::uint32_t bits, std::uint32_t words,
+                                 std::uint32_t low, std::uint32_t span, std::uint64_t* mask) {
+  const auto& how = kNarrow[bits];
+  const __m256i bytes = load_256(how.bytes.data()), shifts = load_256(how.shifts.data());
+  const __m256i keep = moved_up(static_cast<std::uint32_t>(packed_mask(bits)), shifts);
+  const __m256i from = moved_up(low, shifts), most = moved_up(span, shifts);
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);  // as packing mixes eights
+  for (std::uint32_t word = 0; word < words; ++word) {
+    std::uint64_t found = 0;
+    for (std::uint32_t half = 0; half < 2; ++half) {
+      __m256i within[4];
+      _mm_prefetch(reinterpret_cast<const char*>(packed + kAhead), _MM_HINT_T0);
+      for (std::uint32_t i = 0; i < 4; ++i, packed += bits) {
+        const __m256i codes = _mm256_shuffle_epi8(load_lanes(packed, packed + how.starts[1]), bytes);
+        const __m256i above = _mm256_sub_epi32(_mm256_and_si256(codes, keep), from);
+        within[i] = _mm256_cmpeq_epi32(_mm256_min_epu32(above, most), above);
+      }
+      const __m256i sixteens = _mm256_packs_epi16(_mm256_packs_epi32(within[0], within[1]),
+                                                  _mm256_packs_epi32(within[2], within[3]));
+      const int bits_of_32 = _mm256_movemask_epi8(_mm256_permutevar8x32_epi32(sixteens, order));
+      found |= std::uint64_t{static_cast<std::uint32_t>(bits_of_32)} << (32 * half);
+    }
+    mask[word] = found;
+  }
+}
+
 }  // namespace
+
+BAMQUERY_AVX2 void packed_within_avx2(const std::byte* packed, std::uint32_t bits, std::uint32_t words,
+                                      std::uint32_t low, std::uint32_t span, std::uint64_t* mask) {
+  if (bits <= kHalfBits) return half_within(packed, bits, words, low, span, mask);
+  narrow_within(packed, bits, words, low, span, mask);
+}
 
 BAMQUERY_AVX2 void unpack_avx2(const std::byte* packed, std::uint32_t bits, std::uint32_t groups,
                                std::uint32_t* out) {

@@ -17,10 +17,11 @@ struct CodeInterval {
   std::uint64_t high;
 };
 
-// Codes of a vector that pass, ascending and not even adjacent.
+// Codes of a vector that pass, ascending and not even adjacent: ordinary ones, then special ones.
 class PassingCodes {
  public:
   void clear() { intervals_.clear(); }
+  void end_ordinary() { ordinary_ = intervals_.size(); }
   void add(std::uint64_t low, std::uint64_t high) {
     if (!intervals_.empty() && intervals_.back().high + 1 == low) {
       intervals_.back().high = high;
@@ -29,43 +30,118 @@ class PassingCodes {
     }
   }
   std::span<const CodeInterval> intervals() const { return intervals_; }
+  // How many of the intervals begin with an ordinary code; the last of them may reach on.
+  std::size_t ordinary() const { return ordinary_; }
 
  private:
   std::vector<CodeInterval> intervals_;
+  std::size_t ordinary_ = 0;
 };
 
+// Numbers that pass as codes of the vector; `passing` gets those that are special, too.
 template <typename T>
 void find_codes(PackedPredicate& predicate, const Payload& payload, const PackedVector& vector,
-                PassingCodes& out) {
-  out.clear();
+                PassingCodes& passing) {
+  passing.clear();
   const std::uint64_t first = vector.first_special();
-  if (predicate.wants_nulls()) {
-    if (vector.has_nulls()) out.add(vector.null_code(), vector.null_code());
-    return;
+  const auto base = static_cast<std::uint64_t>(vector.base);
+  const auto numbers = predicate.numbers(vector);
+  // Where numbers are many intervals, a vector mostly holds a few of them.
+  auto next = std::ranges::lower_bound(numbers, vector.base, {}, &NumberInterval::high);
+  for (; next != numbers.end() && first > 0; ++next) {
+    const std::uint64_t low = next->low <= vector.base ? 0 : static_cast<std::uint64_t>(next->low) - base;
+    if (low >= first) break;
+    passing.add(low, std::min(static_cast<std::uint64_t>(next->high) - base, first - 1));
   }
-  for (const NumberInterval& numbers : predicate.numbers(vector.form(), vector.exponent())) {
-    if (numbers.high < vector.base || first == 0) continue;
-    const auto base = static_cast<std::uint64_t>(vector.base);
-    const std::uint64_t low = numbers.low <= vector.base ? 0 : static_cast<std::uint64_t>(numbers.low) - base;
-    const std::uint64_t high = std::min(static_cast<std::uint64_t>(numbers.high) - base, first - 1);
-    if (low <= high) out.add(low, high);
-  }
+  passing.end_ordinary();
   for (std::uint32_t e = 0; e < vector.escapes(); ++e) {
     const WideOrderKey key = wide_key(predicate.kind(), packed_escape<T>(payload.escape(e)));
-    if (predicate.passes(key)) out.add(first + e, first + e);
+    if (predicate.passes(key)) passing.add(first + e, first + e);
+  }
+  if (predicate.nulls_pass() && vector.has_nulls()) passing.add(vector.null_code(), vector.null_code());
+}
+
+// How codes of a vector are compared with an interval, however wide they are.
+class CodesWithin {
+ public:
+  CodesWithin(SimdLevel level, const Payload& payload, const PackedVector& vector, std::uint32_t rows)
+      : level_(level), payload_(payload), bits_(vector.bits), rows_(rows) {
+    if (bits_ > kNarrowBits) unpack_codes(level, payload.bytes(), bits_, rows, codes_);
+  }
+  CodesWithin(const CodesWithin&) = delete;
+  CodesWithin& operator=(const CodesWithin&) = delete;
+
+  void find(std::uint64_t low, std::uint64_t high, VectorMask& mask) const {
+    if (bits_ > kNarrowBits) {
+      codes_within(level_, codes_, rows_, low, high, mask.data());
+    } else {
+      packed_within(level_, payload_.bytes(), bits_, rows_, low, high, mask.data());
+    }
+  }
+  // Codes in one of the intervals; `negated`: in none.
+  void find_any(std::span<const CodeInterval> intervals, VectorMask& mask) const {
+    find(intervals[0].low, intervals[0].high, mask);
+    for (const CodeInterval& next : intervals.subspan(1)) {
+      VectorMask more;
+      find(next.low, next.high, more);
+      for (std::uint32_t word = 0; 64 * word < rows_; ++word) mask[word] |= more[word];
+    }
+  }
+
+ private:
+  SimdLevel level_;
+  const Payload& payload_;
+  std::uint32_t bits_, rows_;
+  CodeBuffer<std::uint64_t> codes_;  // of wide codes
+};
+
+// From so many intervals on it takes less to look each row's number up.
+constexpr std::size_t kManyIntervals = 8;
+
+// Rows whose numbers have a flag.
+void look_up(SimdLevel level, const NumberFlags& flags, const Payload& payload, const PackedVector& vector,
+             std::uint32_t rows, VectorMask& mask) {
+  CodeBuffer<std::uint32_t> codes;
+  unpack_codes(level, payload.bytes(), vector.bits, rows, codes);
+  const std::uint64_t first = vector.first_special();
+  const std::uint64_t none = flags.bytes.size() - 1;
+  const std::uint64_t above = static_cast<std::uint64_t>(vector.base) - static_cast<std::uint64_t>(flags.low);
+  for (std::uint32_t word = 0; 64 * word < rows; ++word) {
+    std::uint64_t found = 0;
+    for (std::uint32_t i = 0; i < 64; ++i) {
+      const std::uint64_t code = codes.codes[64 * word + i];
+      const std::uint64_t place = code < first ? std::min(code + above, none) : none;
+      found |= std::uint64_t{flags.bytes[place]} << i;
+    }
+    mask[word] = found;
   }
 }
 
-template <typename Code>
-void compare_codes(SimdLevel level, const Payload& payload, std::uint32_t bits, std::uint32_t rows,
-                   std::span<const CodeInterval> passing, VectorMask& mask) {
-  CodeBuffer<Code> codes;
-  unpack_codes(level, payload.bytes(), bits, rows, codes);
-  codes_within(level, codes, rows, passing[0].low, passing[0].high, mask.data());
-  for (const CodeInterval& next : passing.subspan(1)) {
-    VectorMask more;
-    codes_within(level, codes, rows, next.low, next.high, more.data());
-    for (std::uint32_t word = 0; 64 * word < rows; ++word) mask[word] |= more[word];
+void compare_codes(SimdLevel level, PackedPredicate& predicate, const Payload& payload,
+                   const PackedVector& vector, std::uint32_t rows, PassingCodes& passing, VectorMask& mask) {
+  const auto intervals = passing.intervals();
+  const std::size_t ordinary = passing.ordinary();
+  if (ordinary >= kManyIntervals && vector.bits <= kNarrowBits) {
+    if (const NumberFlags* flags = predicate.flags(vector)) {
+      look_up(level, *flags, payload, vector, rows, mask);
+      const CodesWithin codes(level, payload, vector, rows);
+      const std::uint64_t first = vector.first_special();
+      for (const CodeInterval& next : intervals.subspan(ordinary - 1)) {
+        if (next.high < first) continue;
+        VectorMask special;
+        codes.find(std::max(next.low, first), next.high, special);
+        for (std::uint32_t word = 0; 64 * word < rows; ++word) mask[word] |= special[word];
+      }
+      return;
+    }
+  }
+  const CodesWithin codes(level, payload, vector, rows);
+  // All but what lies between two intervals is the complement of one.
+  if (intervals.size() == 2 && intervals[0].low == 0 && intervals[1].high == packed_mask(vector.bits)) {
+    codes.find(intervals[0].high + 1, intervals[1].low - 1, mask);
+    for (std::uint64_t& word : mask) word = ~word;
+  } else {
+    codes.find_any(intervals, mask);
   }
 }
 
@@ -109,11 +185,6 @@ void compare_raw(SimdLevel level, const PackedPredicate& predicate, const Payloa
   std::array<T, kPackedVectorRows> values;
   VectorMask valid;
   decode_vector(level, payload, vector, rows, PackedScale{1, 0}, values.data(), valid);
-  mask = first_rows(rows);
-  if (predicate.wants_nulls()) {
-    for (std::size_t word = 0; word < mask.size(); ++word) mask[word] &= ~valid[word];
-    return;
-  }
   CodeBuffer<OrderKey<T>> keys;
   find_keys(level, values.data(), rows, keys.codes);
   mask = {};
@@ -123,7 +194,10 @@ void compare_raw(SimdLevel level, const PackedPredicate& predicate, const Payloa
                  static_cast<std::uint64_t>(next.high), more.data());
     for (std::uint32_t word = 0; 64 * word < rows; ++word) mask[word] |= more[word];
   }
-  for (std::size_t word = 0; word < mask.size(); ++word) mask[word] &= valid[word];
+  const std::uint64_t nulls = predicate.nulls_pass() ? ~std::uint64_t{0} : 0;
+  for (std::size_t word = 0; word < mask.size(); ++word) {
+    mask[word] = (mask[word] & valid[word]) | (nulls & ~valid[word]);
+  }
 }
 
 template <typename T>
@@ -136,10 +210,8 @@ void compare_vector(SimdLevel level, PackedPredicate& predicate, const Payload& 
     mask = {};
   } else if (intervals[0].low == 0 && intervals[0].high == packed_mask(vector.bits)) {
     mask.fill(~std::uint64_t{0});
-  } else if (vector.bits <= kNarrowBits) {
-    compare_codes<std::uint32_t>(level, payload, vector.bits, rows, intervals, mask);
   } else {
-    compare_codes<std::uint64_t>(level, payload, vector.bits, rows, intervals, mask);
+    compare_codes(level, predicate, payload, vector, rows, passing, mask);
   }
 }
 
@@ -159,7 +231,7 @@ std::int64_t compare_packed(PackedPredicate& predicate, std::span<const std::byt
       VectorMask bits;
       compare_vector<T>(level, predicate, found, vectors[v], static_cast<std::uint32_t>(rows[v]), passing,
                         bits);
-      count += store_mask(bits, static_cast<std::uint32_t>(rows[v]), mask, row);
+      count += store_mask(level, bits, static_cast<std::uint32_t>(rows[v]), mask, row);
       row += rows[v];
     }
     return count;

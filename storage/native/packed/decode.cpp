@@ -34,10 +34,25 @@ void decode_ordinary(SimdLevel level, const Code* codes, std::uint32_t rows, con
   decode_values<false>(codes, rows, vector, scale, out);
 }
 
-std::uint32_t count(const VectorMask& mask) {
+[[gnu::always_inline]] inline std::uint32_t count_words(const VectorMask& mask) {
   std::uint32_t set = 0;
   for (const std::uint64_t word : mask) set += static_cast<std::uint32_t>(std::popcount(word));
   return set;
+}
+
+#if defined(__x86_64__)
+BAMQUERY_AVX2 std::uint32_t count_avx2(const VectorMask& mask) {
+  return count_words(mask);  // for its instruction that counts
+}
+#endif
+
+std::uint32_t count(SimdLevel level, const VectorMask& mask) {
+#if defined(__x86_64__)
+  if (level >= SimdLevel::kAvx2) return count_avx2(mask);
+#else
+  static_cast<void>(level);
+#endif
+  return count_words(mask);
 }
 
 // Codes this narrow are looked up where some are special: many rows may be.
@@ -87,12 +102,12 @@ std::uint32_t decode_codes(SimdLevel level, const Payload& payload, const Packed
   VectorMask null;
   codes_within(level, codes, rows, vector.null_code(), vector.null_code(), null.data());
   for (std::uint32_t word = 0; 64 * word < rows; ++word) valid[word] &= ~null[word];
-  return rows - count(valid);
+  return rows - count(level, valid);
 }
 
 template <typename T>
-std::uint32_t copy_raw(const Payload& payload, const PackedVector& vector, std::uint32_t rows, T* out,
-                       VectorMask& valid) {
+std::uint32_t copy_raw(SimdLevel level, const Payload& payload, const PackedVector& vector,
+                       std::uint32_t rows, T* out, VectorMask& valid) {
   std::memcpy(out, payload.bytes(), rows * sizeof(T));
   if (!vector.has_nulls()) return 0;
   const std::byte* bitmap = payload.bytes() + packed_bitmap_start(rows, sizeof(T));
@@ -101,10 +116,30 @@ std::uint32_t copy_raw(const Payload& payload, const PackedVector& vector, std::
     std::memcpy(&set, bitmap + 8 * word, sizeof set);
     valid[word] &= set;
   }
-  return rows - count(valid);
+  return rows - count(level, valid);
 }
 
-// Values of a vector, as Arrow has them, from row `row` on.
+}  // namespace
+
+VectorMask first_rows(std::uint32_t rows) {
+  VectorMask mask{};
+  for (std::uint32_t word = 0; 64 * word < rows; ++word) {
+    const std::uint32_t left = rows - 64 * word;
+    mask[word] = left >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << left) - 1;
+  }
+  return mask;
+}
+
+std::uint32_t store_mask(SimdLevel level, const VectorMask& mask, std::uint32_t rows, std::uint8_t* bitmap,
+                         std::int64_t row) {
+  if (rows < kPackedVectorRows || row % 8 != 0) {
+    return static_cast<std::uint32_t>(
+        copy_bits({reinterpret_cast<const std::uint8_t*>(mask.data()), 0}, rows, bitmap, row));
+  }
+  std::memcpy(bitmap + row / 8, mask.data(), sizeof mask);
+  return count(level, mask);
+}
+
 template <typename T>
 void store_values(ValueKind kind, const T* decoded, std::uint32_t rows, std::byte* values, std::int64_t row) {
   if (kind == ValueKind::kBool) {
@@ -125,31 +160,11 @@ void store_values(ValueKind kind, const T* decoded, std::uint32_t rows, std::byt
   }
 }
 
-}  // namespace
-
-VectorMask first_rows(std::uint32_t rows) {
-  VectorMask mask{};
-  for (std::uint32_t word = 0; 64 * word < rows; ++word) {
-    const std::uint32_t left = rows - 64 * word;
-    mask[word] = left >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << left) - 1;
-  }
-  return mask;
-}
-
-std::uint32_t store_mask(const VectorMask& mask, std::uint32_t rows, std::uint8_t* bitmap, std::int64_t row) {
-  if (rows < kPackedVectorRows || row % 8 != 0) {
-    return static_cast<std::uint32_t>(
-        copy_bits({reinterpret_cast<const std::uint8_t*>(mask.data()), 0}, rows, bitmap, row));
-  }
-  std::memcpy(bitmap + row / 8, mask.data(), sizeof mask);
-  return count(mask);
-}
-
 template <typename T>
 std::uint32_t decode_vector(SimdLevel level, const Payload& payload, const PackedVector& vector,
                             std::uint32_t rows, const PackedScale& scale, T* out, VectorMask& valid) {
   valid = first_rows(rows);
-  if (vector.is_raw()) return copy_raw(payload, vector, rows, out, valid);
+  if (vector.is_raw()) return copy_raw(level, payload, vector, rows, out, valid);
   if (vector.bits <= kNarrowBits) {
     return decode_codes<T, std::uint32_t>(level, payload, vector, rows, scale, out, valid);
   }
@@ -179,7 +194,7 @@ std::int64_t unpack_vectors(ValueKind kind, std::span<const std::byte> payload,
         store_values(kind, decoded.data(), count_of, values, row);
       }
       if (bitmap != nullptr) {
-        store_mask(valid, count_of, bitmap, row);
+        store_mask(level, valid, count_of, bitmap, row);
       }
       row += count_of;
     }
@@ -188,6 +203,7 @@ std::int64_t unpack_vectors(ValueKind kind, std::span<const std::byte> payload,
 }
 
 #define BAMQUERY_DECODE(T)                                                                               \
+  template void store_values<T>(ValueKind, const T*, std::uint32_t, std::byte*, std::int64_t);           \
   template std::uint32_t decode_vector<T>(SimdLevel, const Payload&, const PackedVector&, std::uint32_t, \
                                           const PackedScale&, T*, VectorMask&)
 BAMQUERY_DECODE(std::int8_t);

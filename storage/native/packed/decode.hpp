@@ -17,7 +17,13 @@ using VectorMask = std::array<std::uint64_t, kPackedVectorRows / 64>;
 VectorMask first_rows(std::uint32_t rows);
 
 /// Copies the lowest `rows` bits of a mask to bits `row` and following of `bitmap`; returns how many are set.
-std::uint32_t store_mask(const VectorMask& mask, std::uint32_t rows, std::uint8_t* bitmap, std::int64_t row);
+std::uint32_t store_mask(SimdLevel level, const VectorMask& mask, std::uint32_t rows, std::uint8_t* bitmap,
+                         std::int64_t row);
+
+/// Values of so many rows as Arrow has them, from row `row` of `values` on; of booleans and decimals, which
+/// are decoded as something else.
+template <typename T>
+void store_values(ValueKind kind, const T* decoded, std::uint32_t rows, std::byte* values, std::int64_t row);
 
 /// Decodes a vector of `rows` rows, nulls as zeros; T is that of `with_packed_type`.
 ///

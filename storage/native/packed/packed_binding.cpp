@@ -11,6 +11,7 @@
 #include "storage/native/packed/compare.hpp"
 #include "storage/native/packed/decode.hpp"
 #include "storage/native/packed/pack.hpp"
+#include "storage/native/packed/pick.hpp"
 #include "storage/native/packed/sample.hpp"
 #include "storage/native/packed/take.hpp"
 
@@ -168,6 +169,26 @@ std::int64_t py_unpack_vectors(const std::string& kind_name, const py::object& p
                         valid ? reinterpret_cast<std::uint8_t*>(valid->writable().data()) : nullptr);
 }
 
+std::int64_t py_pick_rows(const std::string& kind_name, const py::object& payload, const RowArray& starts,
+                          const py::object& parameters, const RowArray& rows, std::uint64_t divisor,
+                          std::uint64_t origin, const RowArray& positions, const py::object& values,
+                          const py::object& bitmap) {
+  const Kind& kind = find_kind(kind_name);
+  const VectorsView view(payload, starts, parameters, rows);
+  const auto wanted = as_span(positions);
+  const ByteView to(values, true);
+  const std::optional<ByteView> valid = optional_view(bitmap, true);
+  require(plain_bytes(kind, static_cast<std::int64_t>(wanted.size())) <= to.bytes().size(),
+          "values do not fit");
+  require(!valid || (wanted.size() + 7) / 8 <= valid->bytes().size(), "the bitmap is too small");
+  require_aligned(kind, to.bytes().data());
+  const PackedScale scale = scale_of(divisor, origin);
+  const py::gil_scoped_release unlocked;
+  return pick_rows(kind.kind, view.payload.bytes(), view.starts, view.vectors, view.rows, scale, wanted,
+                   to.writable().data(),
+                   valid ? reinterpret_cast<std::uint8_t*>(valid->writable().data()) : nullptr);
+}
+
 py::array_t<std::int64_t> py_packed_places(const std::string& kind_name, const py::object& parameters,
                                            std::int64_t column_rows, std::int64_t data_bytes,
                                            const RowArray& rows) {
@@ -255,7 +276,7 @@ std::vector<KeyTerm> terms_of(const Kind& kind, std::span<const std::int64_t> te
 std::int64_t py_compare_packed(const std::string& kind_name, const py::object& payload,
                                const RowArray& starts, const py::object& parameters, const RowArray& rows,
                                std::uint64_t divisor, std::uint64_t origin, const RowArray& terms,
-                               const py::object& bounds, bool wants_nulls, const py::object& mask) {
+                               const py::object& bounds, bool nulls_pass, const py::object& mask) {
   const Kind& kind = find_kind(kind_name);
   const VectorsView view(payload, starts, parameters, rows);
   const ByteView keys(bounds, false);
@@ -264,7 +285,7 @@ std::int64_t py_compare_packed(const std::string& kind_name, const py::object& p
   const PackedScale scale = scale_of(divisor, origin);
   require(static_cast<std::size_t>(view.total + 7) / 8 <= to.bytes().size(), "the mask is too small");
   const py::gil_scoped_release unlocked;
-  PackedPredicate predicate(kind.kind, scale, conditions, wants_nulls);
+  PackedPredicate predicate(kind.kind, scale, conditions, nulls_pass);
   return compare_packed(predicate, view.payload.bytes(), view.starts, view.vectors, view.rows,
                         reinterpret_cast<std::uint8_t*>(to.writable().data()));
 }
@@ -291,9 +312,11 @@ void bind_packed(py::module_& module) {
   module.def("packing_sample", &py_packing_sample, arg("kind"), arg("values"), arg("validity"), arg("rows"));
   module.def("unpack_vectors", &py_unpack_vectors, arg("kind"), arg("payload"), arg("starts"),
              arg("parameters"), arg("rows"), arg("divisor"), arg("origin"), arg("values"), arg("bitmap"));
+  module.def("pick_rows", &py_pick_rows, arg("kind"), arg("payload"), arg("starts"), arg("parameters"),
+             arg("rows"), arg("divisor"), arg("origin"), arg("positions"), arg("values"), arg("bitmap"));
   module.def("compare_packed", &py_compare_packed, arg("kind"), arg("payload"), arg("starts"),
              arg("parameters"), arg("rows"), arg("divisor"), arg("origin"), arg("terms"), arg("bounds"),
-             arg("wants_nulls"), arg("mask"));
+             arg("nulls_pass"), arg("mask"));
   module.def("packed_places", &py_packed_places, arg("kind"), arg("parameters"), arg("column_rows"),
              arg("data_bytes"), arg("rows"));
   module.def("unpack_rows", &py_unpack_rows, arg("kind"), arg("parameters"), arg("column_rows"),

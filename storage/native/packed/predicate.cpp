@@ -11,6 +11,9 @@ __extension__ typedef __int128 Int128;
 constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t kGreatest = std::numeric_limits<std::int64_t>::max();
 
+// Flags that a cache of a core holds, more or less.
+constexpr std::uint64_t kMostFlags = 1 << 20;
+
 bool is_signed(ValueKind kind) {
   return kind == ValueKind::kInt128 ||
          with_packed_type(kind, [](auto value) { return std::numeric_limits<decltype(value)>::is_signed; });
@@ -78,9 +81,8 @@ Int128 least_number(Int128 low, Int128 high, const Reached& reached) {
 }  // namespace
 
 PackedPredicate::PackedPredicate(ValueKind kind, const PackedScale& scale, std::span<const KeyTerm> terms,
-                                 bool wants_nulls)
-    : kind_(kind), scale_(scale), wants_nulls_(wants_nulls) {
-  if (wants_nulls) return;
+                                 bool nulls_pass)
+    : kind_(kind), scale_(scale), nulls_pass_(nulls_pass) {
   const WideOrderKey greatest = greatest_key(kind);
   passing_ = {{0, greatest}};
   for (const KeyTerm& term : terms) {
@@ -95,19 +97,41 @@ bool PackedPredicate::passes(WideOrderKey key) const {
   return next != passing_.begin() && key <= std::prev(next)->high;
 }
 
-std::span<const NumberInterval> PackedPredicate::numbers(PackedForm form, std::uint32_t exponent) {
-  const std::uint32_t key = static_cast<std::uint32_t>(form) << 5 | exponent;
-  const auto known = known_.find(key);
-  if (known != known_.end()) return known->second;
-  std::vector<NumberInterval> found;
-  if (kind_ == ValueKind::kFloat32) {
-    found = find_floats<float>(form, exponent);
-  } else if (kind_ == ValueKind::kFloat64) {
-    found = find_floats<double>(form, exponent);
-  } else {
-    found = find_integers(form == PackedForm::kInteger ? scale_ : PackedScale{1, 0});
+PackedPredicate::Numbers& PackedPredicate::known(const PackedVector& vector) {
+  if (last_ != nullptr && last_form_ == vector.exponent_form) return *last_;
+  const auto [place, is_new] = known_.try_emplace(vector.exponent_form);
+  if (is_new) {
+    const PackedForm form = vector.form();
+    if (kind_ == ValueKind::kFloat32) {
+      place->second.intervals = find_floats<float>(form, vector.exponent());
+    } else if (kind_ == ValueKind::kFloat64) {
+      place->second.intervals = find_floats<double>(form, vector.exponent());
+    } else {
+      place->second.intervals = find_integers(form == PackedForm::kInteger ? scale_ : PackedScale{1, 0});
+    }
   }
-  return known_.emplace(key, std::move(found)).first->second;
+  last_ = &place->second;
+  last_form_ = vector.exponent_form;
+  return *last_;
+}
+
+const NumberFlags* PackedPredicate::flags(const PackedVector& vector) {
+  Numbers& numbers = known(vector);
+  const std::vector<NumberInterval>& intervals = numbers.intervals;
+  if (intervals.empty()) return nullptr;
+  const auto low = static_cast<std::uint64_t>(intervals.front().low);
+  const std::uint64_t span = static_cast<std::uint64_t>(intervals.back().high) - low;
+  if (span >= kMostFlags) return nullptr;
+  std::vector<std::uint8_t>& bytes = numbers.flags.bytes;
+  if (bytes.empty()) {
+    numbers.flags.low = intervals.front().low;
+    bytes.resize(span + 2);
+    for (const NumberInterval& i : intervals) {
+      const auto from = bytes.begin() + static_cast<std::ptrdiff_t>(static_cast<std::uint64_t>(i.low) - low);
+      std::fill(from, from + static_cast<std::ptrdiff_t>(i.high - i.low) + 1, std::uint8_t{1});
+    }
+  }
+  return &numbers.flags;
 }
 
 // Values are origin + number * divisor in whole numbers, so bounds are divided as these.

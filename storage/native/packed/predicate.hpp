@@ -31,31 +31,48 @@ struct NumberInterval {
   std::int64_t high;
 };
 
+/// A byte for each number from `low` on, whether it passes, and a last one for all others, 0; empty if there
+/// is none.
+struct NumberFlags {
+  std::int64_t low = 0;
+  std::vector<std::uint8_t> bytes;
+};
+
 /// Conditions that all must hold. Not for several threads at once: it keeps what it has computed.
 class PackedPredicate {
  public:
-  PackedPredicate(ValueKind kind, const PackedScale& scale, std::span<const KeyTerm> terms, bool wants_nulls);
+  /// `nulls_pass`: rows that are null pass as well; no term is asked about them.
+  PackedPredicate(ValueKind kind, const PackedScale& scale, std::span<const KeyTerm> terms, bool nulls_pass);
 
-  /// Rows pass if they are null, and only then; otherwise only rows that are not.
-  bool wants_nulls() const { return wants_nulls_; }
+  bool nulls_pass() const { return nulls_pass_; }
   ValueKind kind() const { return kind_; }
 
   /// Which keys pass, ascending and apart.
   std::span<const KeyInterval> keys() const { return passing_; }
   bool passes(WideOrderKey key) const;
   /// Which numbers' values pass, ascending and apart; exact, for all numbers whose values do not wrap around.
-  std::span<const NumberInterval> numbers(PackedForm form, std::uint32_t exponent);
+  std::span<const NumberInterval> numbers(const PackedVector& vector) { return known(vector).intervals; }
+  /// The same as flags, where the numbers are many intervals near each other; else null.
+  const NumberFlags* flags(const PackedVector& vector);
 
  private:
+  struct Numbers {
+    std::vector<NumberInterval> intervals;
+    NumberFlags flags;
+  };
+
+  Numbers& known(const PackedVector& vector);
   std::vector<NumberInterval> find_integers(const PackedScale& scale) const;
   template <typename T>
   std::vector<NumberInterval> find_floats(PackedForm form, std::uint32_t exponent) const;
 
   ValueKind kind_;
   PackedScale scale_;
-  bool wants_nulls_;
-  std::vector<KeyInterval> passing_;                            // ascending and apart
-  std::map<std::uint32_t, std::vector<NumberInterval>> known_;  // by exponent_form
+  bool nulls_pass_;
+  std::vector<KeyInterval> passing_;       // ascending and apart
+  std::map<std::uint8_t, Numbers> known_;  // by exponent_form
+  Numbers* last_ = nullptr;                // of known_: vectors next to each other mostly are alike
+  std::uint8_t last_form_ = 0;
 };
 
 /// The key of a value as it is decoded.

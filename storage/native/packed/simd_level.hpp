@@ -7,9 +7,9 @@
 
 // Function attributes: the loops within are compiled for those instructions, whatever the build's are.
 #if defined(__x86_64__)
-#define BAMQUERY_AVX2 __attribute__((target("avx2,fma,bmi,bmi2,lzcnt")))
+#define BAMQUERY_AVX2 __attribute__((target("avx2,fma,bmi,bmi2,lzcnt,popcnt")))
 #define BAMQUERY_AVX512 \
-  __attribute__((target("avx2,fma,bmi,bmi2,lzcnt,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")))
+  __attribute__((target("avx2,fma,bmi,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")))
 #endif
 
 namespace bamquery {

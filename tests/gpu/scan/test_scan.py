@@ -158,7 +158,8 @@ def test_zone_maps_prune(cuda: Any, snapshot: Snapshot) -> None:
 
 
 def test_the_profile_says_what_the_queue_pairs_did(cuda: Any, whole: Snapshot) -> None:
-    profile = check(cuda, whole, ("f64", "i32"), [compare(whole, "pick", "less", 0.001)], strategy="blocks")
+    predicates = [compare(whole, "pick", "less", 0.001)]
+    profile = check(cuda, whole, ("f64", "i32"), predicates, strategy="blocks", reader="queues")
     queues = profile.queues
     assert queues is not None
     assert queues.commands == sum(profile.columns[name].counters.commands for name in ("f64", "i32"))
@@ -213,7 +214,7 @@ def test_queries_in_a_loop_keep_nothing(cuda: Any, whole: Snapshot, scale: float
 
     def queries(count: int) -> None:
         for _ in range(count):
-            run(cuda, whole, ("f64", "i32", "word", "text"), predicates, strategy="blocks")
+            run(cuda, whole, ("f64", "i32", "word", "text"), predicates, strategy="blocks", reader="queues")
             run(cuda, whole, ("text",), predicates, strategy="vectors")
 
     queries(3)

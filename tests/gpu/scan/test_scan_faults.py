@@ -32,7 +32,7 @@ def rings_of(cuda: Any) -> list[Any]:
 
 def test_an_error_in_the_middle_of_a_scan(cuda: Any, table: Snapshot) -> None:
     predicate = compare(table, "pick", "less", 0.3)
-    settings = {"strategy": "blocks", "zone_maps": False}
+    settings = {"strategy": "blocks", "zone_maps": False, "reader": "queues"}
     check(cuda, table, ("f64", "i32"), [predicate], **settings)
     fragment = table.fragments[0]
     values = fragment.layout.columns[fragment.column_index("f64")].values
@@ -58,7 +58,7 @@ def test_commands_that_are_never_answered(
     cuda: Any, table: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     predicate = compare(table, "pick", "less", 0.01)
-    settings = {"strategy": "blocks", "zone_maps": False}
+    settings = {"strategy": "blocks", "zone_maps": False, "reader": "queues"}
     check(cuda, table, ("f64",), [predicate], **settings)
     from bamquery.engine.cuda.scan.reads import fetch_blocks as fetching
 

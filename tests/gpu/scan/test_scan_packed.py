@@ -146,8 +146,10 @@ def test_strings_that_are_stored_with_a_dictionary(cuda: Any, table: Snapshot, s
         [compare(table, "city", "equal", "red"), compare(table, "cents", "less", 10.0)],
         [compare(table, "cents", "less", 20.0), compare(table, "city", "not_equal", "")],
     ]
-    for predicates in cases:
+    for predicates in cases[:2]:
         agree(cuda, table, ("city", "word", "i64"), predicates, strategy=strategy)
+    # Either condition may be looked at first, and the other one then needs fewer rows.
+    check(cuda, table, ("city", "word", "i64"), cases[2], same_order=False, strategy=strategy)
 
 
 def test_everything(cuda: Any, table: Snapshot) -> None:

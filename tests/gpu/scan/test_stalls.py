@@ -130,6 +130,7 @@ def test_a_controller_that_stops_is_an_error(
 
     sql = QUERIES["a scan"]
     connection.sql("SET strategy = 'blocks'")
+    connection.sql("SET reader = 'queues'")
     expected = connection.sql(sql).fetchall()
     monkeypatch.setattr(fetching, "DEADLINE_NS", 300_000_000)
     stopped = list(resources._rings.values())
@@ -143,6 +144,7 @@ def test_a_controller_that_stops_is_an_error(
     assert caught.value.sct == 7
     monkeypatch.undo()
     connection.sql("SET strategy = 'blocks'")
+    connection.sql("SET reader = 'queues'")
     assert connection.sql(sql).fetchall() == expected
     connection.sql("SET strategy = 'auto'")
     assert any(rings not in stopped for rings in resources._rings.values())

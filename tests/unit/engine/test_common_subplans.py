@@ -76,3 +76,33 @@ def test_a_filter_known_late_does_not_reach_shared_rows(connection: Connection) 
     both = f"WITH w AS ({groups}) FROM ({joined}) UNION ALL SELECT sum(n) FROM w"
     assert connection.sql(both).fetchall() == [(1024,), (5120,)]
     assert names(connection, both)["Shared"] == 2
+
+
+_JOINED = "WITH w AS (SELECT x.a, x.b, y.b AS c FROM t x JOIN t y ON x.a = y.a)"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"{_JOINED} SELECT p.b, q.c FROM w p JOIN w q ON p.b = q.b WHERE p.c < 3 AND q.a = 1",
+        f"{_JOINED} SELECT b FROM w WHERE c < 3 UNION ALL SELECT c FROM w WHERE b > 4",
+        f"{_JOINED} SELECT count(*) FROM w p, (SELECT b FROM w WHERE c = 2) q, w r WHERE p.a = r.b",
+        f"{_JOINED} SELECT b FROM w p WHERE c > 1 AND EXISTS (FROM w q WHERE q.b = p.b + 1 AND q.c = 4)",
+        f"{_JOINED} SELECT p.b FROM w p LEFT JOIN w q ON p.b = q.c AND q.a = 2 WHERE p.c <> 5",
+        f"{_JOINED}, v AS (SELECT p.b FROM w p JOIN w q ON p.b = q.c WHERE q.b > 1) "
+        "SELECT x.b FROM v x JOIN v y USING (b) WHERE x.b < 6 AND y.b > 2",
+        f"{_JOINED}, v AS (SELECT a, sum(b) AS s, max(c) AS m FROM w GROUP BY a) "
+        "SELECT x.s FROM v x JOIN v y ON x.a = y.a WHERE y.m > 3 ORDER BY x.m LIMIT 2",
+        f"{_JOINED} SELECT b IN (SELECT c FROM w WHERE a = 1) AS m FROM w WHERE c = 3",
+    ],
+)
+def test_a_large_part_is_computed_once_whatever_one_reader_asks_for(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch, sql: str
+) -> None:
+    small = Counter(connection.sql(sql).fetchall())
+    scans = names(connection, sql)["Scan"]
+    monkeypatch.setattr("bamquery.plan.rewriting._MOST_COPIED", 2)
+    assert Counter(connection.sql(f"{sql} ").fetchall()) == small
+    found = names(connection, f"{sql}  ")
+    assert found["Scan"] == 2 < scans
+    assert found["Shared"] >= 2

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pytest
 
-from bamquery.plan.cardinality import UNKNOWN_ROWS, estimated_rows
+from bamquery.plan.cardinality import UNKNOWN_ROWS, estimated_rows, joined_rows
 from bamquery.plan.nodes import Join, Plan, Scan
 from tests.plans import plan_of
 
@@ -54,3 +55,12 @@ def test_nodes(sql: str, low: float, high: float) -> None:
 def test_semi_joins_give_no_more_than_the_left_side() -> None:
     join = Join(_scan(10), _scan(1000), "semi")
     assert 1 <= estimated_rows(join) <= 10
+
+
+def test_more_rows_than_can_be_counted_are_compared() -> None:
+    """Infinitely many of infinitely many are not a number, and no order of joins is the best of those."""
+    plan = _scan(10)
+    for _ in range(12):
+        plan = Join(plan, plan, "inner")
+    assert estimated_rows(plan) < math.inf
+    assert joined_rows(estimated_rows(plan), estimated_rows(plan), []) == estimated_rows(plan)

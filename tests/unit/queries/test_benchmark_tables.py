@@ -1,4 +1,4 @@
-"""docs/benchmarks/gpu_tables.py over measurements of a small table on the CPU."""
+"""docs/benchmarks/gpu/gpu_tables.py over measurements of a small table on the CPU."""
 
 import importlib.util
 import json
@@ -10,7 +10,7 @@ import pytest
 from bamquery.queries.command_line import main
 
 pytest.importorskip("duckdb")
-SCRIPT = Path(__file__).parents[3] / "docs" / "benchmarks" / "gpu_tables.py"
+SCRIPT = Path(__file__).parents[3] / "docs" / "benchmarks" / "gpu" / "gpu_tables.py"
 
 
 @pytest.fixture(scope="module")

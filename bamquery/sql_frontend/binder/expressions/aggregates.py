@@ -28,6 +28,7 @@ from bamquery.sql_frontend.functions.aggregate_arguments import percentile
 from bamquery.sql_frontend.functions.coercion import decode
 from bamquery.sql_frontend.spelling.expressions import spell
 from bamquery.sql_frontend.syntax.calls import function_of, is_windowed, read_call
+from bamquery.sql_frontend.syntax.walking import walk
 
 Sets = Sequence[tuple[int, ...]]
 """Grouping sets: positions of keys."""
@@ -67,7 +68,7 @@ def has_window(node: exp.Expr) -> bool:
 
 
 def _own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
-    return node.walk(prune=lambda below: isinstance(below, exp.Query))
+    return walk(node, prune=lambda below: isinstance(below, exp.Query))
 
 
 def bind_aggregate(node: exp.Expr, sql: str, bind: Callable[[exp.Expr], Expression]) -> AggregateCall:
@@ -139,7 +140,7 @@ def _check_order(order: Sequence[SortKey], arguments: Sequence[Expression]) -> N
     names = [str(i) for i in range(len(arguments))]
     for key in order:
         try:
-            over_outputs(key.expression, arguments, names)
+            rewrite_over_outputs(key.expression, arguments, names)
         except ValueError:
             raise ValueError("with DISTINCT, ORDER BY within a call needs one of its arguments") from None
 
@@ -148,7 +149,7 @@ class AggregateCollector:
     """Gathers a query's aggregate calls while its expressions are bound.
 
     Within those expressions the call number `k` stands as column `width + k`, where `width` is the number
-    of the scope's columns; `over_groups` puts them over the keys and calls of the `Aggregate` node.
+    of the scope's columns; `rewrite_over_groups` puts them over the keys and calls of the `Aggregate` node.
     """
 
     def __init__(self, sql: str, scope: Scope) -> None:
@@ -204,7 +205,7 @@ class AggregateCollector:
         all_names = (*names, *self._names, *(["grouping set"] if sets else []))
         return Aggregate(child, tuple(keys), tuple(self._calls), all_names, tuple(map(tuple, sets)))
 
-    def over_groups(
+    def rewrite_over_groups(
         self,
         expression: Expression,
         keys: Sequence[Expression],
@@ -262,7 +263,9 @@ class AggregateCollector:
         return step(expression, among_columns=literals)
 
 
-def over_outputs(expression: Expression, outputs: Sequence[Expression], names: Sequence[str]) -> Expression:
+def rewrite_over_outputs(
+    expression: Expression, outputs: Sequence[Expression], names: Sequence[str]
+) -> Expression:
     """The expression over columns that hold `outputs`; ValueError where it needs something else."""
 
     def step(node: Expression) -> Expression:

@@ -19,6 +19,7 @@ from bamquery.sql_frontend.binder.scope import Scope
 from bamquery.sql_frontend.fault_collection import apply_to_each, errors_at
 from bamquery.sql_frontend.syntax.ast_nodes import chosen_column
 from bamquery.sql_frontend.syntax.positions import start
+from bamquery.sql_frontend.syntax.walking import walk, walk_query
 from bamquery.text.identifiers import fold_case
 
 _PATTERNS: Final = (exp.Like, exp.ILike, exp.SimilarTo, exp.Glob)
@@ -168,12 +169,15 @@ def _change_column(column: ColumnRef, changes: dict[str, dict[str, exp.Expr]]) -
 
 def _calls(node: exp.Expr) -> list[exp.Anonymous]:
     """COLUMNS() in an expression, those of queries within left out."""
-    parts = node.walk(prune=lambda part: isinstance(part, exp.Query) and part is not node)
-    return [part for part in parts if isinstance(part, exp.Anonymous) and part.name.lower() == "columns"]
+    return [
+        part
+        for part in walk_query(node)
+        if isinstance(part, exp.Anonymous) and part.name.lower() == "columns"
+    ]
 
 
 def _chosen_columns(node: exp.Expr) -> Iterator[exp.Column]:
-    return (part for part in node.walk() if isinstance(part, exp.Column) and "chosen" in part.meta)
+    return (part for part in walk(node) if isinstance(part, exp.Column) and "chosen" in part.meta)
 
 
 def _columns_called(body: exp.Expr, scope: Scope, sql: str) -> list[exp.Expr]:

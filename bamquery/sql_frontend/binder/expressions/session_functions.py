@@ -25,6 +25,7 @@ from bamquery.sql_frontend.functions.coercion import coerce, is_null
 from bamquery.sql_frontend.functions.operators import BOOLEAN, STRING, literal
 from bamquery.sql_frontend.parameters import constant, is_variable, mark
 from bamquery.sql_frontend.syntax import ast_nodes as syntax
+from bamquery.sql_frontend.syntax.walking import walk
 from bamquery.sql_frontend.system_names import INFORMATION_SCHEMA, MAIN, SESSION_VALUE
 from bamquery.text.identifiers import fold_case
 
@@ -47,8 +48,9 @@ def settle_session(tree: exp.Expr, sql: str, catalog: Catalog) -> None:
     # A default is kept as text, and means what it says whoever inserts.
     nodes = [
         node
-        for node in tree.find_all(exp.Anonymous, exp.Column)
-        if node.find_ancestor(exp.DefaultColumnConstraint) is None
+        for node in walk(tree)
+        if isinstance(node, exp.Anonymous | exp.Column)
+        and node.find_ancestor(exp.DefaultColumnConstraint) is None
     ]
     nodes.reverse()  # what stands within an argument comes first
     apply_to_each(lambda node: _settle(node, sql, catalog), nodes, sql)

@@ -71,14 +71,14 @@ _INTEGERS: Final = frozenset(
 def _slice(text: Expression, first: Expression, last: Expression | None) -> Expression:
     begin, end = _constant(first), None if last is None else _constant(last)
     if begin is not None and (last is None or end is not None):
-        known = _of_constants(text, begin, end)
+        known = _slice_by_constants(text, begin, end)
         if known is not None:
             return known
     end_of_text = literal(-1, _BIGINT)
     return Call("text_between", (text, first, end_of_text if last is None else last), STRING)
 
 
-def _of_constants(text: Expression, first: int, last: int | None) -> Expression | None:
+def _slice_by_constants(text: Expression, first: int, last: int | None) -> Expression | None:
     """The same by what every device has, where there is anything; else None."""
     if last is not None and last < -1:
         text = functions.call("left", [text, literal(max(last, -_LONGEST) + 1, _BIGINT)])

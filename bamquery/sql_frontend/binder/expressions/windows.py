@@ -47,7 +47,7 @@ class WindowCollector:
     """Gathers a query's calls over windows while its expressions are bound.
 
     Within those expressions the call number `k` stands as column `WINDOW_PLACE + k`.
-    `compute` makes the nodes that compute them, over which `over_windows` puts the expressions.
+    `compute` makes the nodes that compute them, over which `rewrite_over_windows` puts the expressions.
     """
 
     def __init__(self, sql: str) -> None:
@@ -102,7 +102,7 @@ class WindowCollector:
         """The nodes that add the calls' values to the plan's columns: one for each order of rows."""
         self._positions = [0] * len(self._calls)
         # Not before: a constant that is a key of grouping sets has come to be a column by now.
-        specifications = [_without_constants(*given) for given in self._specifications]
+        specifications = [_drop_constants(*given) for given in self._specifications]
         for specification in dict.fromkeys(specifications):
             own = [i for i, given in enumerate(specifications) if given == specification]
             for count, call in enumerate(own):
@@ -112,15 +112,15 @@ class WindowCollector:
             plan = Window(plan, partition, order, calls, names)
         return plan
 
-    def over_windows(self, expression: Expression) -> Expression:
+    def rewrite_over_windows(self, expression: Expression) -> Expression:
         """The expression over the output of `compute`."""
         match expression:
             case ColumnRef(index=index) if index >= WINDOW_PLACE:
                 return replace(expression, index=self._positions[index - WINDOW_PLACE])
             case Call(arguments=arguments):
-                return replace(expression, arguments=tuple(map(self.over_windows, arguments)))
+                return replace(expression, arguments=tuple(map(self.rewrite_over_windows, arguments)))
             case Cast(argument=argument):
-                return replace(expression, argument=self.over_windows(argument))
+                return replace(expression, argument=self.rewrite_over_windows(argument))
             case _:
                 return expression
 
@@ -246,7 +246,7 @@ def _check_plain(syntax: CallSyntax, *, nulls: bool) -> None:
             raise ValueError(f"{syntax.name}() does not take {words}")
 
 
-def _without_constants(partition: Sequence[Expression], order: Sequence[SortKey]) -> _Specification:
+def _drop_constants(partition: Sequence[Expression], order: Sequence[SortKey]) -> _Specification:
     return (
         tuple(dict.fromkeys(key for key in partition if not isinstance(key, Literal))),
         tuple(key for key in order if not isinstance(key.expression, Literal)),

@@ -126,7 +126,7 @@ class SelectBinder:
             plan = Filter(plan, output.having)
         if self._windows:
             plan = self._windows.compute(plan)
-            output = output.map_expressions(self._windows.over_windows, self._sql)
+            output = output.map_expressions(self._windows.rewrite_over_windows, self._sql)
         if output.qualify is not None:
             plan = Filter(plan, output.qualify)
         if output.on:
@@ -317,10 +317,10 @@ class SelectBinder:
         names = [_key_name(place, key, output.items) for place, key in enumerate(keys)]
 
         def move(expression: Expression) -> Expression:
-            return collector.over_groups(expression, keys, names, sets)
+            return collector.rewrite_over_groups(expression, keys, names, sets)
 
         def move_argument(expression: Expression) -> Expression:  # such as lag's offset: a constant
-            return collector.over_groups(expression, keys, names, sets, literals=False)
+            return collector.rewrite_over_groups(expression, keys, names, sets, literals=False)
 
         output = output.map_expressions(move, self._sql)
         self._windows.move(move, move_argument)

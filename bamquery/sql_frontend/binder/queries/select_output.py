@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression, Literal
 from bamquery.plan.nodes import Aggregate, Plan, Project, Sort, SortKey
-from bamquery.sql_frontend.binder.expressions.aggregates import over_outputs
+from bamquery.sql_frontend.binder.expressions.aggregates import rewrite_over_outputs
 from bamquery.sql_frontend.fault_collection import FaultCollector, apply_to_each, errors_at
 from bamquery.sql_frontend.functions.coercion import decode
 
@@ -54,7 +54,7 @@ class SelectOutput:
             moved = replace(moved, having=None if self.having is None else move(self.having))
         with faults.collect():
             orders = apply_to_each(
-                lambda order: _with_key(order, move(order.key.expression)), self.orders, sql
+                lambda order: _replace_key(order, move(order.key.expression)), self.orders, sql
             )
             moved = replace(moved, orders=orders)
         with faults.collect():
@@ -74,7 +74,7 @@ def apply_distinct(plan: Plan, output: SelectOutput, sql: str) -> tuple[Plan, Se
 
     def move(order: Order) -> Order:
         with errors_at(sql, order.node):
-            return _with_key(order, over_outputs(order.key.expression, values, names))
+            return _replace_key(order, rewrite_over_outputs(order.key.expression, values, names))
 
     items = [replace(item, expression=key) for item, key in zip(output.items, keys, strict=True)]
     orders = apply_to_each(move, output.orders, sql)
@@ -124,5 +124,5 @@ def apply_order(plan: Plan, output: SelectOutput) -> Plan:
     return Project(plan, tuple(columns[: len(shown)]), tuple(names[: len(shown)]))
 
 
-def _with_key(order: Order, expression: Expression) -> Order:
+def _replace_key(order: Order, expression: Expression) -> Order:
     return replace(order, key=replace(order.key, expression=expression))

@@ -10,13 +10,14 @@ from sqlglot import exp
 from bamquery.sql_frontend.binder.expressions.aggregates import has_aggregate, has_window
 from bamquery.sql_frontend.binder.scope import Scope, SelectAliases
 from bamquery.sql_frontend.parameters import mark
+from bamquery.sql_frontend.syntax.walking import walk
 
 Item = TypeVar("Item")
 
 
 def ordinal(node: exp.Expr) -> int | None:
     """The number of a term that is one, or None."""
-    node = _as_written(node)
+    node = _strip_parentheses(node)
     if isinstance(node, exp.Neg) and (below := ordinal(node.this)) is not None:
         return -below
     if isinstance(node, exp.Literal) and not node.args["is_string"] and str(node.this).isdecimal():
@@ -26,13 +27,13 @@ def ordinal(node: exp.Expr) -> int | None:
 
 def check_no_constant(node: exp.Expr) -> None:
     """Raise `ValueError` where a term is a constant, but for a parameter's value."""
-    node = _as_written(node)
-    number = _as_written(node.this) if isinstance(node, exp.Neg) else node
+    node = _strip_parentheses(node)
+    number = _strip_parentheses(node.this) if isinstance(node, exp.Neg) else node
     if isinstance(node, exp.Boolean | exp.Null) or isinstance(number, exp.Literal):
         raise ValueError("ordering by a constant has no effect")
 
 
-def _as_written(node: exp.Expr) -> exp.Expr:
+def _strip_parentheses(node: exp.Expr) -> exp.Expr:
     """What stands in parentheses; a parameter's value, which is no position, stays in its own."""
     while isinstance(node, exp.Paren) and mark(node.this) is None:
         node = node.this
@@ -53,7 +54,7 @@ def check_aliases(node: exp.Expr, scope: Scope, aliases: SelectAliases) -> None:
         return
     plain = (
         part
-        for part in node.walk(prune=lambda below: isinstance(below, exp.Query))
+        for part in walk(node, prune=lambda below: isinstance(below, exp.Query))
         if isinstance(part, exp.Column) and not part.table and not isinstance(part.this, exp.Star)
     )
     for column in plain:

@@ -156,12 +156,12 @@ def _qualify_columns(node: exp.Expr, scope: Scope) -> exp.Expr:
     whole = exp.Paren(this=node.copy())
     for part in list(whole.walk(prune=lambda below: isinstance(below, exp.Query | exp.Dot))):
         if isinstance(part, exp.Column) and not isinstance(part.this, exp.Star):
-            part.replace(_with_table(part, scope))
+            part.replace(_qualify_column(part, scope))
     qualified: exp.Expr = whole.this
     return qualified
 
 
-def _with_table(node: exp.Column, scope: Scope) -> exp.Expr:
+def _qualify_column(node: exp.Column, scope: Scope) -> exp.Expr:
     """A column with its table; a field, which nothing selects, where the table is a column of this scope."""
     chosen: ColumnRef | None = node.meta.get("chosen")
     found = scope.find_column(node.name, node.table) if chosen is None else chosen

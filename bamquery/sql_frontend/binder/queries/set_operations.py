@@ -28,6 +28,7 @@ from bamquery.sql_frontend.fault_collection import apply_to_each, errors_at
 from bamquery.sql_frontend.functions.coercion import coerce, combined_type, decode
 from bamquery.sql_frontend.functions.operators import explicit_cast
 from bamquery.sql_frontend.sql_types import type_name
+from bamquery.statement_context.cancellation import check_cancelled
 from bamquery.text.identifiers import fold_case as fold_name
 
 BindQuery = Callable[[exp.Expr], Rows]
@@ -61,7 +62,7 @@ def bind_set_operation(node: exp.SetOperation, sql: str, bind: BindQuery) -> Row
             for part in parts
             for branch in part.rows.branches
         ]
-        whole, place = _Ranked(Rows(plan, branches, _in_turn(parts), combined=True), (0,)), end
+        whole, place = _Ranked(Rows(plan, branches, _sort_scopes(parts), combined=True), (0,)), end
     return whole.rows
 
 
@@ -85,7 +86,7 @@ class _Ranked:
     rank: tuple[int, ...]
 
 
-def _in_turn(parts: Sequence[_Ranked]) -> list[Scope]:
+def _sort_scopes(parts: Sequence[_Ranked]) -> list[Scope]:
     """The scopes of all: the operands that are a SELECT, then those of set operations among them in turn."""
     ranked = [
         (_levels((*part.rank, number) if part.rows.combined else part.rank), scope)
@@ -115,6 +116,7 @@ def _align_types(links: Sequence[exp.SetOperation], plans: Sequence[Plan], sql: 
         with errors_at(sql, links[0]):
             plans = _aligned_by_name(plans)
     for link, plan in zip(links, plans[1:], strict=True):
+        check_cancelled()
         with errors_at(sql, link):
             if len(plan.fields) != len(plans[0].fields):
                 raise ValueError(
@@ -123,6 +125,7 @@ def _align_types(links: Sequence[exp.SetOperation], plans: Sequence[Plan], sql: 
                 )
     kinds = [types.value_type(field.type) for field in plans[0].fields]
     for link, plan in zip(links, plans[1:], strict=True):
+        check_cancelled()
         with errors_at(sql, link):
             kinds = _common_types(kinds, plan, _names(plans[0]))
     return [_cast(plan, kinds, _names(plans[0])) for plan in plans]
@@ -139,7 +142,7 @@ def _flatten_operands(node: exp.SetOperation) -> list[_Operand]:
     found: list[_Operand] = []
     for link, operand in [(None, chain[0].this), *((link, link.expression) for link in chain)]:
         place = found[-1].rank[0] + 1 if found else 0
-        within = _within_parentheses(operand)
+        within = _parenthesised_operation(operand)
         inner = [] if within is None else _flatten_operands(within)
         if not inner or (link is not None and not all(_is_alike(other.link, link) for other in inner[1:])):
             found.append(_Operand(link, operand, (place,)))
@@ -149,7 +152,7 @@ def _flatten_operands(node: exp.SetOperation) -> list[_Operand]:
     return found
 
 
-def _within_parentheses(node: exp.Expr) -> exp.SetOperation | None:
+def _parenthesised_operation(node: exp.Expr) -> exp.SetOperation | None:
     """The set operation in parentheses, where neither these nor it have clauses or a name; else None."""
     inner = node
     while isinstance(inner, exp.Subquery) and not any(

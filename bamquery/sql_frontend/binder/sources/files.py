@@ -66,7 +66,7 @@ def bind_files(  # noqa: PLR0917 (what they are, where it is said, how they are 
     """
     request = request or FileRequest()
     try:
-        source = catalog.files(patterns, file_format, _with_virtual(request.options, sql))
+        source = catalog.files(patterns, file_format, _add_virtual_columns(request.options, sql))
     except (SqlError, CancelledError):
         raise
     except BamQueryError as error:
@@ -78,7 +78,7 @@ def bind_files(  # noqa: PLR0917 (what they are, where it is said, how they are 
         return _apply_types(plan, made + hidden, request), hidden
 
 
-def _with_virtual(options: FileOptions, sql: str) -> FileOptions:
+def _add_virtual_columns(options: FileOptions, sql: str) -> FileOptions:
     """With the virtual columns that the statement may name, as those that nobody names cost a little."""
     text = sql.lower()
     named = tuple(name for name in VIRTUAL_COLUMNS if name in text)

@@ -93,7 +93,7 @@ class SourceBinder:
             case exp.Subquery(this=inner) if _is_source(inner):
                 plan, scope = self._bind_source(inner)
                 plan = bind_sample(plan, source.args.get("sample"), self.sql)
-                bound = (plan, scope) if alias is None else self._as_table(plan, scope, alias)
+                bound = (plan, scope) if alias is None else self._alias_as_table(plan, scope, alias)
                 return joiner.bind(bound, source.args.get("joins") or ())
             case exp.Subquery(this=inner):
                 name = self._next_name(alias)
@@ -112,7 +112,7 @@ class SourceBinder:
         number = next(self.unnamed)
         return f"unnamed_subquery{number if number > 1 else ''}"
 
-    def _as_table(self, plan: Plan, scope: Scope, alias: exp.TableAlias) -> tuple[Plan, Scope]:
+    def _alias_as_table(self, plan: Plan, scope: Scope, alias: exp.TableAlias) -> tuple[Plan, Scope]:
         """What stands in parentheses, as one table with a name of its own."""
         chosen = tuple(column for column, _ in scope.visible)
         whole = Scope.from_fields(_only_name(scope), scope.fields(chosen))
@@ -175,12 +175,14 @@ def bind_values(
         SqlError: rows of different lengths, values that are not constant or do not convert.
     """
     for row in node.expressions:
+        check_cancelled()
         with errors_at(sql, row):
             if not isinstance(row, exp.Tuple):
                 raise ValueError("VALUES needs rows in parentheses")
     rows = [row.expressions for row in node.expressions]
     width = len(rows[0])
     for row, values in zip(node.expressions, rows, strict=True):
+        check_cancelled()
         with errors_at(sql, row):
             if len(values) != width:
                 raise ValueError(f"a row of {len(values)} values after rows of {width}")

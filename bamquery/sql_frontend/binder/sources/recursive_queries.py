@@ -16,6 +16,7 @@ from bamquery.sql_frontend.binder.environment import Environment, NamedQuery
 from bamquery.sql_frontend.fault_collection import errors_at
 from bamquery.sql_frontend.functions.coercion import decode
 from bamquery.sql_frontend.functions.operators import explicit_cast
+from bamquery.sql_frontend.syntax.walking import walk
 from bamquery.text.identifiers import fold_case
 
 BindQuery = Callable[[exp.Expr, Environment], Plan]
@@ -68,14 +69,16 @@ def bind_recursive(
                 f"both parts of a recursive query need as many columns: there are {len(first.fields)} "
                 f"and {len(step.fields)}"
             )
-        step = _of_types(step, [field.type for field in first.fields], first)
+        step = _cast_columns(step, [field.type for field in first.fields], first)
     return Recursion(first, step, table, bool(union.args.get("distinct")))
 
 
 def _names(node: exp.Expr, name: str) -> bool:
     return any(
-        isinstance(table.this, exp.Identifier) and fold_case(table.name) == fold_case(name)
-        for table in node.find_all(exp.Table)
+        isinstance(table, exp.Table)
+        and isinstance(table.this, exp.Identifier)
+        and fold_case(table.name) == fold_case(name)
+        for table in walk(node)
     )
 
 
@@ -86,10 +89,10 @@ def _scans(plan: Plan, table: WorkingTable) -> bool:
 def _settle_types(plan: Plan) -> Plan:
     """The first part, by which the types of all rows go: without dictionaries, NULL alone an INTEGER."""
     kinds = [types.value_type(field.type) for field in plan.fields]
-    return _of_types(plan, [pa.int32() if pa.types.is_null(kind) else kind for kind in kinds], plan)
+    return _cast_columns(plan, [pa.int32() if pa.types.is_null(kind) else kind for kind in kinds], plan)
 
 
-def _of_types(plan: Plan, kinds: Sequence[pa.DataType], names: Plan) -> Plan:
+def _cast_columns(plan: Plan, kinds: Sequence[pa.DataType], names: Plan) -> Plan:
     columns = tuple(
         column if column.type == kind else explicit_cast(decode(column), kind)
         for column, kind in zip(columns_of(plan), kinds, strict=True)

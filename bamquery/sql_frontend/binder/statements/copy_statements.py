@@ -232,21 +232,21 @@ def bind_copy_from(tree: syntax.CopyFrom, sql: str, catalog: Catalog) -> Insert:
     options = [option for option in named if option[0].lower() != "format"]
     request = file_request(file_format, options, sql, f"COPY FROM {file_format}")
     if said == "tsv" and request.options.delimiter is None:
-        request = _with_options(request, delimiter="\t")
+        request = _replace_options(request, delimiter="\t")
     columns = tree.args.get("columns") or ()
     positions = target_positions(target, columns, sql)
     fields = [target.schema.field(position) for position in positions]
     if file_format == "csv":
-        request = _with_options(request, declared=tuple(enumerate(field.type for field in fields)))
+        request = _replace_options(request, declared=tuple(enumerate(field.type for field in fields)))
     elif file_format == "json" and not request.types:
         request = json_columns(request, [(field.name, field.type) for field in fields])
     if request.options.paths.partitioned is None:
         # Columns go by position here: folders give some only where that is said.
-        request = _with_options(request, paths=replace(request.options.paths, partitioned=False))
+        request = _replace_options(request, paths=replace(request.options.paths, partitioned=False))
     plan, _ = bind_files([path], file_format, place, sql, catalog, request)
     check_count(place, len(plan.fields), positions, target, sql)
     return Insert(target.name, arrange_columns(plan, positions, place, sql, defaults))
 
 
-def _with_options(request: FileRequest, **changes: Any) -> FileRequest:
+def _replace_options(request: FileRequest, **changes: Any) -> FileRequest:
     return replace(request, options=replace(request.options, **changes))

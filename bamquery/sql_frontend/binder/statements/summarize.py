@@ -56,7 +56,7 @@ def _bind_figures(plan: Plan, sql: str, catalog: Catalog) -> ColumnFigures:
         figures.append(tuple(named))
         calls += named.values()
         if _is_measured(types.value_type(kind)):
-            ordered.append((name, bind_query(_in_order(column), sql, catalog, around)))
+            ordered.append((name, bind_query(_sorted_values(column), sql, catalog, around)))
     summary = exp.Select(expressions=calls, from_=_from_clause())
     return ColumnFigures(
         tuple(fields), tuple(figures), bind_query(summary, sql, catalog, around), tuple(ordered)
@@ -67,7 +67,7 @@ def _from_clause() -> exp.From:
     return exp.From(this=exp.Table(this=exp.to_identifier(_SOURCE)))
 
 
-def _in_order(column: exp.Column) -> exp.Select:
+def _sorted_values(column: exp.Column) -> exp.Select:
     """The column's values without nulls, the least first."""
     present = exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null()))
     return exp.Select(

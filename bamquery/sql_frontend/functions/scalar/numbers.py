@@ -151,7 +151,7 @@ def _xor(name: str, arguments: Arguments) -> Expression:
 
 
 def _digits(function: str) -> Build:
-    """Hex and bin: of integers as two's complement, of texts and blobs byte by byte."""
+    """Hex and bin: of integers as two's complement, of strings and blobs byte by byte."""
 
     def build(name: str, arguments: Arguments) -> Expression:
         value = arguments[0]

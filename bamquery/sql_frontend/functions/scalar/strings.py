@@ -1,4 +1,4 @@
-"""Functions of texts and bytes."""
+"""Functions of strings and bytes."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def _left(name: str, arguments: Arguments) -> Expression:
 
 def _concat(name: str, arguments: Arguments) -> Expression:
     """concat() takes a null for an empty string, unlike ||."""
-    texts = [operators.as_string(argument) for argument in arguments]
-    filled = [Call("coalesce", (value, literal("", STRING)), STRING) for value in texts]
+    strings = [operators.as_string(argument) for argument in arguments]
+    filled = [Call("coalesce", (value, literal("", STRING)), STRING) for value in strings]
     result: Expression = filled[0]
     for value in filled[1:]:
         result = Call("concat", (result, value), STRING)
@@ -122,12 +122,12 @@ def match(function: str, name: str, *arguments: Expression) -> Expression:
     return Call(function, tuple(string_argument(name, argument) for argument in arguments), BOOLEAN)
 
 
-def _regexp(function: str, kind: pa.DataType, texts: int) -> Build:
+def _regexp(function: str, kind: pa.DataType, strings: int) -> Build:
     """A text, patterns, and options, which are constants."""
 
     def build(name: str, arguments: Arguments) -> Expression:
         given = [string_argument(name, argument) for argument in arguments]
-        check_options(name, given[texts:])
+        check_options(name, given[strings:])
         return Call(function, tuple(given), kind)
 
     return build

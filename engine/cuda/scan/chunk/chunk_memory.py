@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bamquery.engine.cuda.scan.chunk.chunk_sizes import ListedChunk
 from bamquery.engine.cuda.scan.columns.scan_column import Form, ScanColumn, scan_column
 from bamquery.engine.cuda.scan.kernel_tables.packed_requests import PayloadRanges
-from bamquery.engine.cuda.scan.kernel_tables.requests import PLACE, VECTOR, ChunkRows, places
+from bamquery.engine.cuda.scan.kernel_tables.requests import PLACE, VECTOR, ChunkRows
 from bamquery.engine.cuda.scan.resources.counter_board import CounterBoard, Slot, Uploads
 from bamquery.engine.cuda.scan.resources.host_blocks import HostBlock
 from bamquery.engine.cuda.scan.resources.launcher import WARPS
@@ -20,7 +20,9 @@ from bamquery.engine.cuda.scan.resources.rings import Rings
 from bamquery.engine.cuda.scan.scan_clock import StreamTime
 from bamquery.engine.cuda.scan.scan_state import ScanState
 from bamquery.storage.format.layout import Extent
+from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.stored_buffers import StoredBuffers
+from bamquery.storage.read_planner.cost_model import Path
 
 _PARTS: Final = ("values", "validity", "offsets")
 
@@ -72,6 +74,9 @@ class ChunkMemory:
         self.keep: Final[list[Any]] = []
         self._nulls: dict[str, NullStates | None] = {}
         self._places: dict[Rings, dict[tuple[str, str], int]] = {}
+        self._payload_bytes: dict[str, int] = {}
+        self._pinned: dict[tuple[str, str], bool] = {}
+        self._maps: dict[tuple[str, str], NDArray[np.uint64] | None] = {}
         self._clocks: list[StreamTime] = []
         self._host_blocks: list[HostBlock] = []
         self._closed = False
@@ -142,8 +147,11 @@ class ChunkMemory:
 
     def payload_bytes(self, column: str) -> int:
         """Of all of the chunk's vectors."""
-        pieces = self.rows.pieces
-        return sum(p.total(piece.vectors) for p, piece in zip(self.payloads(column), pieces, strict=True))
+        found = self._payload_bytes.get(column)
+        if found is None:
+            found = self.listed.payload_bytes(column, self.first, self.rows.count)
+            self._payload_bytes[column] = found
+        return found
 
     def extents(self, column: str, buffer: str) -> list[Extent | None]:
         """The `values` or the `validity` of a column in each piece."""
@@ -172,20 +180,16 @@ class ChunkMemory:
 
         With namespaces of `rings`, or else where the page cache has the files.
         """
-        extents = self.extents(column, buffer)
-        offsets = [0 if extent is None else extent.offset for extent in extents]
-        fragments = [piece.fragment for piece in self.rows.pieces]
-        nsids = [0 if rings is None else rings.namespace(fragment, self.state) for fragment in fragments]
-        maps = {}
+        resident, lowest, end = self.listed.resident, self.fragments[0], self.fragments[-1] + 1
+        made = np.zeros(end - lowest, PLACE)
+        made["offset"] = resident.offsets(column, buffer)[lowest:end]
         if rings is None:
-            for number, (fragment, extent) in enumerate(zip(fragments, extents, strict=True)):
-                if extent is not None and extent.length:
-                    pinned = self.state.pin(fragment, extent)
-                    assert not isinstance(pinned, str), pinned
-                    maps[number] = (pinned.address - extent.offset) % (1 << 64)
-        lowest = self.fragments[0]
-        found = places([number - lowest for number in self.fragments], offsets, maps, nsids)
-        return self.uploads.put(found, stream) - PLACE.itemsize * lowest
+            maps = self._mapped(column, buffer)
+            assert maps is not None, f"{buffer} of {column} are not pinned"
+            made["map"] = maps
+        else:
+            made["nsid"] = self.state.namespaces(resident, rings, self.fragments)[lowest:end]
+        return self.uploads.put(made, stream) - PLACE.itemsize * lowest
 
     def upload_by_fragment(self, values: NDArray[Any], stream: Any) -> int:
         """Where a value for each fragment of the run would be; only those of the chunk's pieces are there."""
@@ -196,10 +200,64 @@ class ChunkMemory:
 
     def is_mapped(self, column: str, buffer: str) -> bool:
         """Whether the GPU reaches the buffer in the page cache, in every piece."""
-        return all(
-            extent is None or not extent.length or not isinstance(self.state.pin(p.fragment, extent), str)
-            for p, extent in zip(self.rows.pieces, self.extents(column, buffer), strict=True)
-        )
+        return self._mapped(column, buffer) is not None
+
+    def sees_rows(self, column: str, buffer: str, rows: int) -> bool:
+        """The same for single rows, so many in all: what is not pinned is, where that is worth it by now."""
+        if not self._is_pinned(column, buffer):
+            saved_s = rows / self.state.model.paths[Path.BLOCKS].commands / len(self.fragments)
+            pinned = [
+                self.state.pin_if_worth(fragment, extent, saved_s)
+                for fragment, extent in self._stored(column, buffer)
+                if extent is not None
+            ]
+            if any(isinstance(found, str) for found in pinned):
+                return False
+        return self._mapped(column, buffer) is not None
+
+    def is_pinned(self, column: str) -> bool:
+        """Whether the GPU sees the column's values now, so that nothing need be pinned for that."""
+        return all(self._is_pinned(column, buffer) for buffer in ("values", "validity"))
+
+    def _is_pinned(self, column: str, buffer: str) -> bool:
+        if self.state.pinned_run(self.listed.resident, column, buffer) is not None:
+            return True
+        key = (column, buffer)
+        if key not in self._pinned:
+            self._pinned[key] = all(
+                extent is None or self.state.is_pinned(fragment, extent)
+                for fragment, extent in self._stored(column, buffer)
+            )
+        return self._pinned[key]
+
+    def _mapped(self, column: str, buffer: str) -> NDArray[np.uint64] | None:
+        """Where the GPU would see byte 0 of each fragment's file, from the first of the chunk's to the last.
+
+        Only those of the chunk's are there that have the buffer. None: one cannot be pinned.
+        """
+        run = self.state.pinned_run(self.listed.resident, column, buffer)
+        if run is not None:
+            return run.addresses[self.fragments[0] : self.fragments[-1] + 1]
+        key = (column, buffer)
+        if key not in self._maps:
+            self._maps[key] = self._pin(column, buffer)
+        return self._maps[key]
+
+    def _pin(self, column: str, buffer: str) -> NDArray[np.uint64] | None:
+        lowest = self.fragments[0]
+        found = np.zeros(self.fragments[-1] + 1 - lowest, np.uint64)
+        for number, (fragment, extent) in zip(self.fragments, self._stored(column, buffer), strict=True):
+            if extent is None:
+                continue
+            pinned = self.state.pin(fragment, extent)
+            if isinstance(pinned, str):
+                return None
+            found[number - lowest] = (pinned.address - extent.offset) % (1 << 64)
+        return found
+
+    def _stored(self, column: str, buffer: str) -> list[tuple[Fragment, Extent | None]]:
+        stored = self.listed.resident.stored(column, buffer)
+        return [stored[number] for number in self.fragments]
 
     def launch(
         self, file: str, name: str, *arguments: Any, items: int, of_a_block: int = 256, stream: Any = None

@@ -49,7 +49,7 @@ class ChunkSizes:
     full: int
     target: int
 
-    def next(self, left: int) -> int:
+    def next_size(self, left: int) -> int:
         """Of the next one, where so many vectors are left."""
         size = min(self.target, self.full)
         self.target = min(_GROWTH * size, self.full)
@@ -69,7 +69,7 @@ def cut_chunks(listed: VectorList, sizes: ChunkSizes) -> Iterator[ListedChunk]:
     pieces: list[Piece] = []
     fragments: list[int] = []
     begun = taken = 0
-    room = sizes.next(listed.count)
+    room = sizes.next_size(listed.count)
     for number, fragment in enumerate(resident.fragments):
         begin, used, last = 0, int(edges[number]), int(edges[number + 1])
         while begin < fragment.rows:
@@ -86,6 +86,6 @@ def cut_chunks(listed: VectorList, sizes: ChunkSizes) -> Iterator[ListedChunk]:
             if taken >= room or len(pieces) >= _PIECES:
                 yield ListedChunk(Chunk(tuple(pieces)), listed, begun, tuple(fragments))
                 pieces, fragments, begun = [], [], used
-                room = sizes.next(listed.count - used)
+                room = sizes.next_size(listed.count - used)
     if pieces:
         yield ListedChunk(Chunk(tuple(pieces)), listed, begun, tuple(fragments))

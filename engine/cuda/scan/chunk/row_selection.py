@@ -40,7 +40,7 @@ class PassedRows:
         """How the rows lie, once the board was copied back."""
         assert self.groups is not None
         counted = board.words(self.groups, LEVELS - 1).tolist()
-        return HitPyramid.of_counts(board.word(self.total), counted)
+        return HitPyramid.from_counts(board.word(self.total), counted)
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def filter_packed(
     launcher = chunk.state.launcher
     define = f"BAMQUERY_SCAN_TYPE={predicate.selected_c_type}"
     launcher.start(
-        launcher.kernel("scan_packed_filter", "scan_packed_filter", define),
+        launcher.kernel("packed/filter", "scan_packed_filter", define),
         *(packed, count, predicate.pack(), mask.ptr, counts.ptr),
         grid=launcher.grid(count, WARPS),
         stream=chunk.state.stream if stream is None else stream,

@@ -77,6 +77,14 @@ class VectorList:
         """A PackedVector for each vector of a packed column, on the GPU."""
         return self._pick_listed(column, "parameters", 128, lambda: self.resident.parameters(column))
 
+    def payload_bytes(self, column: str, first: int, count: int) -> int:
+        """Of the payloads of some vectors of a packed column, in all."""
+        sums = self.resident.payload_sums(column)
+        if self.numbers is None:
+            return int(sums[first + count] - sums[first])
+        numbers = self.numbers[first : first + count]
+        return int(self.resident.payload_sizes(column).take(numbers).sum(dtype=np.int64))
+
     def states(self, column: str, first: int, count: int) -> tuple[NDArray[np.uint8], int] | None:
         """Null states of some, here and on the GPU; None where no row of them is null."""
         states = self.resident.states(column)

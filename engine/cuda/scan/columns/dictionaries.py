@@ -28,7 +28,7 @@ class Dictionaries:
         """By column and file; of the fragments of the last two chunks that needed them."""
         self._before: dict[str, set[str]] = {}
 
-    def joined(self, column: ScanColumn, fragments: list[Fragment]) -> plc.Column | None:
+    def concatenate(self, column: ScanColumn, fragments: list[Fragment]) -> plc.Column | None:
         """The fragments' dictionaries of a column, end to end; None where none has a value.
 
         Raises:
@@ -64,7 +64,7 @@ class Dictionaries:
         profile = self._work.profile
         reader = open_as_set(fragment, self._work.context.settings)
         try:
-            with profile.columns[column].clock.reading():
+            with profile.columns[column].clock.measure_read():
                 return fragment.dictionary(column, reader, counters)
         finally:
             reader.close()

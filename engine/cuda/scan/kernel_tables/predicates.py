@@ -1,23 +1,18 @@
-"""Conditions on one column, as the filter kernel takes them: intervals of keys that order like the values.
-
-A key is an unsigned number, of 32 bits for values of up to 32 bits, of 128 for decimals and of 64 for others;
--0 is 0, and NaN is the greatest and equals itself, as everywhere in BamQuery.
-"""
+"""Conditions on one column, as the filter kernel takes them: intervals of keys that order like the values."""
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import pyarrow as pa
 
 from bamquery.engine.operators.scan.filter_order import FilterStep
 from bamquery.storage.format.storable_types import is_string_like, value_kind
+from bamquery.storage.statistics.order_keys import Interval, key_bits, order_key
 from bamquery.storage.statistics.predicate import RangePredicate
 
 TERMS: Final = 8
@@ -30,9 +25,6 @@ _C_TYPES: Final[Mapping[str, str]] = MappingProxyType(
 )
 _WIDE: Final = frozenset({"ScanDecimal"})
 """Types whose keys, and so intervals, have 128 bits."""
-
-Interval: TypeAlias = tuple[int, int]
-"""Keys from the first to the second, both included."""
 
 
 @dataclass(frozen=True)
@@ -142,44 +134,6 @@ def fuse_ranges(ranges: Sequence[RangePredicate], kind: pa.DataType, c_type: str
     if len(terms) > TERMS or count > INTERVALS:
         return f"its condition names {count} values, and a kernel compares with {INTERVALS} at most"
     return FusedPredicate(c_type, tuple(terms), wants_nulls)
-
-
-def key_bits(kind: pa.DataType) -> int:
-    """Of the keys of values of that type."""
-    return max(kind.bit_width, 32)
-
-
-def order_key(value: pa.Scalar[Any]) -> int:
-    """The key of a value that is not null."""
-    bits = key_bits(value.type)
-    sign = 1 << (bits - 1)
-    if pa.types.is_boolean(value.type):
-        return int(value.as_py())
-    if pa.types.is_decimal(value.type):
-        return (_unscaled_value(value.as_py()) & ((1 << bits) - 1)) ^ sign
-    if pa.types.is_floating(value.type):
-        number = value.as_py()
-        if math.isnan(number):
-            return (1 << bits) - 1
-        found = int.from_bytes(struct.pack("<d" if bits == 64 else "<f", number + 0.0), "little")
-        return (found ^ ((1 << bits) - 1)) if found & sign else found | sign
-    number = (
-        value.as_py() if pa.types.is_integer(value.type) else value.cast(_storage_type(value.type)).as_py()
-    )
-    if pa.types.is_unsigned_integer(value.type):
-        return int(number)
-    return (int(number) & ((1 << bits) - 1)) ^ sign
-
-
-def _unscaled_value(value: Decimal) -> int:
-    """The digits as one number: Arrow gives as many behind the point as the type has."""
-    sign, digits, _ = value.as_tuple()
-    number = int("".join(map(str, digits)))
-    return -number if sign else number
-
-
-def _storage_type(kind: pa.DataType) -> pa.DataType:
-    return pa.int64() if kind.bit_width == 64 else pa.int32()
 
 
 def _interval(operator: str, key: int, high: int) -> Interval:

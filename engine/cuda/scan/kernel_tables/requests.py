@@ -6,7 +6,7 @@ A chunk's vectors are numbered from 0 on, those of the first piece first; row r 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -169,15 +169,3 @@ def null_states(
     ]
     joined = np.concatenate(states) if states else np.zeros(0, np.uint8)
     return joined if joined.any() else None
-
-
-def places(
-    numbers: Sequence[int], offsets: Sequence[int], maps: Mapping[int, int], nsids: Sequence[int]
-) -> NDArray[Any]:
-    """A PLACE for each piece, at the numbers that pieces have, which ascend."""
-    made = np.zeros(numbers[-1] + 1, PLACE)
-    at = np.array(numbers)
-    made["offset"][at] = offsets
-    made["map"][at] = [maps.get(number, 0) for number in range(len(offsets))]
-    made["nsid"][at] = nsids
-    return made

@@ -25,7 +25,8 @@ from bamquery.engine.cuda.scan.reads.dictionary_codes import count_string_bytes,
 from bamquery.engine.cuda.scan.reads.fetch_blocks import FetchedColumn, Fetches
 from bamquery.engine.cuda.scan.reads.fetch_vectors import PickedVectors, fetch_vectors, picked_bytes
 from bamquery.engine.cuda.scan.reads.gather_rows import gather_column, gather_validity
-from bamquery.engine.cuda.scan.reads.load_vectors import QUEUE_PAIRS, load_vectors
+from bamquery.engine.cuda.scan.reads.load_vectors import QUEUE_PAIRS, ZERO_COPY, load_vectors
+from bamquery.engine.cuda.scan.reads.mapped_rows import MappedRows, load_packed_rows
 from bamquery.engine.cuda.scan.reads.packed_blocks import PackedBlocks
 from bamquery.engine.cuda.scan.reads.packed_payloads import (
     Payloads,
@@ -201,8 +202,9 @@ class ColumnLoads:
         """
         stream = self.chunk.state.stream
         fetches, more = Fetches(self.chunk, selection), Fetches(self.chunk, selection)
+        mapped = MappedRows(self.chunk, selection)
         found: dict[ScanColumn, ReadColumn] = {}
-        fetched: dict[ScanColumn, tuple[FetchedColumn | PackedBlocks, ColumnRead]] = {}
+        fetched: dict[ScanColumn, tuple[FetchedColumn | PackedBlocks | DeviceColumn, ColumnRead]] = {}
         choices = plan_columns(self.chunk, columns, hits, wanted)
         self.planned += zip((column.name for column in columns), choices, strict=True)
         for column, choice in zip(columns, choices, strict=True):
@@ -218,8 +220,11 @@ class ColumnLoads:
             else:
                 if self.chunk.stored_column(column).form is Form.DICTIONARY:
                     prepare(self.chunk, column, wanted)
-                fetched[column] = self._fetch(fetches, column, selection)
+                fetched[column] = self._fetch(fetches, mapped, column, selection)
         self._start(fetches)
+        seconds = mapped.start()
+        if seconds is not None:
+            self.kernels.append(KernelTime(seconds, tuple(mapped.names), through_queues=False))
         for one, _ in fetched.values():
             if isinstance(one, PackedBlocks):
                 one.decode(more)
@@ -245,12 +250,29 @@ class ColumnLoads:
             self.kernels.append(KernelTime(seconds, tuple(fetches.names)))
 
     def _fetch(
-        self, fetches: Fetches, column: ScanColumn, selection: Selection
-    ) -> tuple[FetchedColumn | PackedBlocks, ColumnRead]:
+        self, fetches: Fetches, mapped: MappedRows, column: ScanColumn, selection: Selection
+    ) -> tuple[FetchedColumn | PackedBlocks | DeviceColumn, ColumnRead]:
         """Have blocks fetched that hold the selection's rows; of strings those of the offsets."""
         name = column.name
         nulls = self.chunk.nulls(name)
-        one: FetchedColumn | PackedBlocks
+        one: FetchedColumn | PackedBlocks | DeviceColumn
+        if self._sees_rows(column, selection.rows):
+            if self.chunk.is_packed(name):
+                kind = self.chunk.stored_column(column).stored_kind
+                one, tally, seconds = load_packed_rows(self.chunk, name, kind, selection)
+                tallies = [tally]
+                self.kernels.append(KernelTime(seconds, (name,), through_queues=False))
+            else:
+                one = mapped.add(name, self.bits(name), nulls)
+                tallies = one.tallies
+            read = ColumnRead(
+                *(name, Strategy.FETCH_BLOCKS, ZERO_COPY, ReadCounters()),
+                copied=tallies,
+                described=selection.described,
+                touched=touched_vectors(self.chunk, selection),
+            )
+            self.reads.append(read)
+            return one, read
         if self.chunk.is_packed(name):
             one = PackedBlocks(self.chunk, name, self.chunk.stored_column(column).stored_kind, selection)
             one.start(fetches)
@@ -268,15 +290,24 @@ class ColumnLoads:
         self.reads.append(read)
         return one, read
 
+    def _sees_rows(self, column: ScanColumn, rows: int) -> bool:
+        """Whether the GPU sees the column's rows in the page cache, and nobody wants commands for them."""
+        chunk, name = self.chunk, column.name
+        if chunk.state.queues or chunk.stored_column(column).form is Form.STRINGS:
+            return False
+        return all(chunk.sees_rows(name, buffer, rows) for buffer in ("values", "validity"))
+
     def _finish_fetch(
         self,
         column: ScanColumn,
-        one: FetchedColumn | PackedBlocks,
+        one: FetchedColumn | PackedBlocks | DeviceColumn,
         read: ColumnRead,
         selection: Selection,
         wanted: NDArray[np.bool_] | None,
     ) -> ReadColumn:
         """The column of what is being fetched."""
+        if isinstance(one, DeviceColumn):
+            return self._decode_codes(column, one, selection, wanted, read)
         if isinstance(one, PackedBlocks):
             return self._decode_codes(column, one.finish(), selection, wanted, read)
         if column.form is Form.STRINGS:

@@ -44,7 +44,7 @@ class CodesCheck:
 
 def prepare(chunk: ChunkMemory, column: ScanColumn, wanted: NDArray[np.bool_] | None) -> None:
     """Have the dictionaries that `decode` will need copied: before kernels are started that take long."""
-    chunk.state.dictionaries.joined(column, [f for f in _used_fragments(chunk, wanted) if f is not None])
+    chunk.state.dictionaries.concatenate(column, [f for f in _used_fragments(chunk, wanted) if f is not None])
 
 
 def decode(
@@ -60,7 +60,7 @@ def decode(
     """
     state, rows = chunk.state, selection.rows
     used = _used_fragments(chunk, wanted)
-    values = state.dictionaries.joined(column, [fragment for fragment in used if fragment is not None])
+    values = state.dictionaries.concatenate(column, [fragment for fragment in used if fragment is not None])
     sizes = [0 if fragment is None else dictionary_size(fragment, column.name) for fragment in used]
     firsts, behind = _dictionary_starts(chunk, sizes)
     places = chunk.allocate(4 * rows, f'reading column "{column.name}"')

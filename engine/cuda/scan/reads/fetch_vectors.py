@@ -46,34 +46,73 @@ def fetch_vectors(  # noqa: PLR0917 - one read of one buffer
 
     With `behind`, so many bytes behind each vector come with it, and vectors are 16 bytes farther apart.
     """
-    state, rows = chunk.state, chunk.rows
+    rows = chunk.rows
     used = vectors_of_rows(chunk, selection)
     total = chunk.board.take(4)
     slots = chunk.prefix_sums(used.ptr, rows.count, total)
     most = min(rows.count, selection.rows)
-    size = picked_bytes(bits, behind)
-    memory = chunk.allocate(most * size, f'fetching column "{name}"')
-    requests = chunk.allocate(REQUEST.itemsize * most, "picking vectors")
-    mapped = chunk.is_mapped(name, buffer)
-    places = chunk.places(name, buffer, None if mapped else state.load_rings, state.stream)
-    tally = chunk.board.tally()
+    memory = chunk.allocate(most * picked_bytes(bits, behind), f'fetching column "{name}"')
+    requests = VectorRequests.begin(chunk, name, buffer, most, total)
     states = None if nulls is None else nulls.address
     chunk.launch(
         "scan_select",
         "scan_vector_requests",
-        *(used.ptr, slots.ptr, rows.count, chunk.vectors, places, chunk.file_rows, states, bits),
-        *(behind, memory.ptr, requests.ptr, state.block_bytes, tally.address if mapped else None),
+        *(used.ptr, slots.ptr, rows.count, chunk.vectors, requests.places, chunk.file_rows, states, bits),
+        *(behind, memory.ptr, requests.memory.ptr, chunk.state.block_bytes, requests.mapped_tally),
         items=rows.count,
     )
-    seconds: Callable[[], float]
-    if mapped:
-        clock = chunk.clock(state.stream)
-        copy_mapped(chunk, requests.ptr, most, total, state.stream)
-        clock.end()
-        seconds = clock.seconds
-    else:
-        seconds = copy_files(chunk, requests.ptr, most, total, tally, state.stream)
-    return PickedVectors(memory, slots, used, tally, ZERO_COPY if mapped else QUEUE_PAIRS, seconds)
+    return requests.send(chunk, memory, slots, used)
+
+
+@dataclass(frozen=True)
+class VectorRequests:
+    """Requests for whole vectors of one buffer, which a kernel writes and which then are sent.
+
+    Attributes:
+        memory: room for them, one after the other.
+        most: how many there may be.
+        total: gets how many there are.
+        mapped: the GPU sees the files, and reads them itself.
+        places: where the buffer is in files, for the kernel.
+        tally: of what the commands did.
+    """
+
+    memory: rmm.DeviceBuffer
+    most: int
+    total: Slot
+    mapped: bool
+    places: int
+    tally: Slot
+
+    @staticmethod
+    def begin(chunk: ChunkMemory, name: str, buffer: str, most: int, total: Slot) -> VectorRequests:
+        """Room for at most so many."""
+        memory = chunk.allocate(REQUEST.itemsize * most, "picking vectors")
+        mapped = chunk.is_mapped(name, buffer)
+        rings = None if mapped else chunk.state.load_rings
+        places = chunk.places(name, buffer, rings, chunk.state.stream)
+        return VectorRequests(memory, most, total, mapped, places, chunk.board.tally())
+
+    @property
+    def mapped_tally(self) -> int | None:
+        """The tally of the kernel that writes requests: reads of mapped files are counted there."""
+        return self.tally.address if self.mapped else None
+
+    def send(
+        self, chunk: ChunkMemory, memory: rmm.DeviceBuffer, slots: rmm.DeviceBuffer, used: rmm.DeviceBuffer
+    ) -> PickedVectors:
+        """Start to read what was asked for into `memory`; the rest is as in PickedVectors."""
+        stream = chunk.state.stream
+        seconds: Callable[[], float]
+        if self.mapped:
+            clock = chunk.clock(stream)
+            copy_mapped(chunk, self.memory.ptr, self.most, self.total, stream)
+            clock.end()
+            seconds = clock.seconds
+        else:
+            seconds = copy_files(chunk, self.memory.ptr, self.most, self.total, self.tally, stream)
+        path = ZERO_COPY if self.mapped else QUEUE_PAIRS
+        return PickedVectors(memory, slots, used, self.tally, path, seconds)
 
 
 def vectors_of_rows(chunk: ChunkMemory, selection: Selection) -> rmm.DeviceBuffer:

@@ -17,7 +17,7 @@ from bamquery.engine.cuda.scan.reads.gather_rows import pack_validity, pad_size
 from bamquery.engine.cuda.scan.reads.packed_rows import value_define
 from bamquery.storage.format.layout import VECTOR_ROWS
 
-_FILE: Final = "scan_packed_blocks"
+_FILE: Final = "packed/blocks"
 _ROWS: Final = struct.Struct("<8Q2I")
 """PackedRows: a ScanPacked without payloads, places, positions, rows, bytes of a block."""
 

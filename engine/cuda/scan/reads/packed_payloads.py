@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,16 +13,12 @@ from numpy.typing import NDArray
 from bamquery.engine.cuda.scan.chunk.chunk_memory import WARPS, ChunkMemory
 from bamquery.engine.cuda.scan.chunk.row_selection import Selection
 from bamquery.engine.cuda.scan.kernel_tables.packed_requests import SLACK, payload_requests
-from bamquery.engine.cuda.scan.kernel_tables.requests import REQUEST
-from bamquery.engine.cuda.scan.reads.fetch_vectors import PickedVectors, vectors_of_rows
+from bamquery.engine.cuda.scan.reads.fetch_vectors import PickedVectors, VectorRequests, vectors_of_rows
 from bamquery.engine.cuda.scan.reads.load_vectors import (
     COPY_BLOCKS,
     LARGE_RUN,
-    QUEUE_PAIRS,
     ZERO_COPY,
     LoadedVectors,
-    copy_files,
-    copy_mapped,
     load_requests,
 )
 from bamquery.engine.cuda.scan.reads.vector_check import VectorCheck, checksum_check
@@ -92,7 +87,7 @@ def load_payloads(
     files = _files(chunk, column, chunk.places(column, "values", None, stream), used)
     launcher = state.launcher
     launcher.start(
-        launcher.kernel("scan_packed_load", "scan_packed_load"),
+        launcher.kernel("packed/load", "scan_packed_load"),
         *(files, slots.ptr, rows.count, memory.ptr, chunk.board.take(4).address, tally.address),
         grid=max(1, min(-(-rows.count // WARPS), COPY_BLOCKS)),
         stream=stream,
@@ -104,37 +99,24 @@ def load_payloads(
 
 def fetch_payloads(chunk: ChunkMemory, column: str, selection: Selection) -> tuple[PickedVectors, Payloads]:
     """Read the payloads of the vectors that hold the selection's rows."""
-    state, rows = chunk.state, chunk.rows
+    rows = chunk.rows
     used = vectors_of_rows(chunk, selection)
     total = chunk.board.take(4)
     numbers = chunk.prefix_sums(used.ptr, rows.count, total)
-    slots = _place(chunk, column, used.ptr, state.stream)
+    slots = _place(chunk, column, used.ptr, chunk.state.stream)
     most = min(rows.count, selection.rows)
     largest = max(int(payloads.sizes.max(initial=0)) for payloads in chunk.payloads(column))
     size = min(chunk.payload_bytes(column), most * largest)
     memory = chunk.allocate(size + SLACK, f'fetching column "{column}"')
-    requests = chunk.allocate(REQUEST.itemsize * most, "picking vectors")
-    mapped = chunk.is_mapped(column, "values")
-    places = chunk.places(column, "values", None if mapped else state.load_rings, state.stream)
-    tally = chunk.board.tally()
+    requests = VectorRequests.begin(chunk, column, "values", most, total)
+    files = _files(chunk, column, requests.places, used.ptr)
     chunk.launch(
-        "scan_packed_load",
+        "packed/load",
         "scan_packed_requests",
-        *(_files(chunk, column, places, used.ptr), numbers.ptr, slots.ptr, rows.count, memory.ptr),
-        *(requests.ptr, tally.address if mapped else None),
+        *(files, numbers.ptr, slots.ptr, rows.count, memory.ptr, requests.memory.ptr, requests.mapped_tally),
         items=rows.count,
     )
-    seconds: Callable[[], float]
-    if mapped:
-        clock = chunk.clock(state.stream)
-        copy_mapped(chunk, requests.ptr, most, total, state.stream)
-        clock.end()
-        seconds = clock.seconds
-    else:
-        seconds = copy_files(chunk, requests.ptr, most, total, tally, state.stream)
-    path = ZERO_COPY if mapped else QUEUE_PAIRS
-    picked = PickedVectors(memory, slots, used, tally, path, seconds)
-    return picked, Payloads(memory, slots, used.ptr)
+    return requests.send(chunk, memory, slots, used), Payloads(memory, slots, used.ptr)
 
 
 def check_payloads(chunk: ChunkMemory, column: str, payloads: Payloads, stream: Any) -> VectorCheck:
@@ -142,7 +124,7 @@ def check_payloads(chunk: ChunkMemory, column: str, payloads: Payloads, stream: 
     bad = chunk.board.take(4)
     launcher = chunk.state.launcher
     launcher.start(
-        launcher.kernel("scan_packed_load", "scan_packed_crc"),
+        launcher.kernel("packed/load", "scan_packed_crc"),
         *(_files(chunk, column, 0, payloads.used), payloads.slots.ptr, chunk.rows.count),
         *(payloads.memory.ptr, chunk.checksums(column, "values"), bad.address),
         grid=launcher.grid(chunk.rows.count, WARPS, _CHECK_BLOCKS),
@@ -156,7 +138,7 @@ def _place(chunk: ChunkMemory, column: str, used: int | None, stream: Any) -> rm
     count = chunk.rows.count
     sizes = chunk.allocate(4 * count, "placing vectors", stream)
     chunk.launch(
-        "scan_packed_load",
+        "packed/load",
         "scan_packed_sizes",
         *(_files(chunk, column, 0, used), count, sizes.ptr),
         items=count,

@@ -24,7 +24,7 @@ def gather_packed(
     valid = chunk.allocate(rows, "reading nulls") if has_nulls else None
     launcher = chunk.state.launcher
     launcher.start(
-        launcher.kernel("scan_packed_gather", "scan_packed_gather", define),
+        launcher.kernel("packed/gather", "scan_packed_gather", define),
         *(packed, selection.positions.ptr, rows, data.ptr, None if valid is None else valid.ptr),
         grid=launcher.grid(rows),
         stream=chunk.state.stream,
@@ -65,7 +65,7 @@ def _unpack(  # noqa: PLR0917 - as gather_packed
         found.nulls = chunk.board.take(4)
     launcher = chunk.state.launcher
     launcher.start(
-        launcher.kernel("scan_packed_gather", "scan_packed_unpack", define),
+        launcher.kernel("packed/gather", "scan_packed_unpack", define),
         *(packed, count, data.ptr, None if found.validity is None else found.validity.ptr),
         None if found.nulls is None else found.nulls.address,
         grid=launcher.grid(count, WARPS),

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory
 from bamquery.engine.cuda.scan.chunk.row_selection import Selection
 from bamquery.engine.cuda.scan.columns.scan_column import Form, ScanColumn
 from bamquery.engine.cuda.scan.path_rates import GpuProfile
 from bamquery.engine.cuda.scan.reads.checksums import check_vectors
-from bamquery.engine.cuda.scan.reads.fetch_blocks import Fetches
+from bamquery.engine.cuda.scan.reads.fetch_blocks import FetchedColumn, Fetches, RowList
 from bamquery.engine.cuda.scan.reads.fetch_vectors import fetch_vectors
-from bamquery.engine.cuda.scan.reads.load_vectors import COPY_ENGINE, load_vectors
+from bamquery.engine.cuda.scan.reads.load_vectors import COPY_ENGINE, LoadedVectors, load_vectors
+from bamquery.engine.cuda.scan.reads.mapped_rows import MappedRows, load_packed_rows
+from bamquery.engine.cuda.scan.reads.packed_payloads import check_payloads, fetch_payloads, load_payloads
 from bamquery.engine.cuda.scan.resources.counter_board import Slot
 from bamquery.storage.format.layout import VECTOR_ROWS
 
@@ -23,7 +29,6 @@ _TURNS: Final = 3
 """Of each, the fastest of which counts: the first ones bring the file into memory."""
 _PICKED: Final = 8
 """One vector of so many is picked, with which its neighbours are not."""
-_BLOCKS_A_VECTOR: Final = 8
 
 
 def measure_paths(chunk: ChunkMemory, columns: list[ScanColumn], assumed: GpuProfile) -> GpuProfile | None:
@@ -35,68 +40,183 @@ def measure_paths(chunk: ChunkMemory, columns: list[ScanColumn], assumed: GpuPro
     column = next((column for column in columns if _will_do(chunk, column)), None)
     if column is None or chunk.rows.count < LEAST_VECTORS:
         return None
-    name, bits = column.name, chunk.buffers(column.name)[0].bits
-    size = chunk.rows.count * VECTOR_ROWS * bits // 8
-    streamed = []
+    reads = _PackedReads(chunk, column) if chunk.is_packed(column.name) else _PlainReads(chunk, column)
+    streamed, checked = [], []
     for _ in range(_TURNS):
-        loaded = load_vectors(chunk, name, "values", bits, chunk.state.stream)
+        loaded = reads.stream()
         if loaded.path != COPY_ENGINE or loaded.seconds is None:
             return None
         chunk.state.wait_for(chunk.state.stream)
         streamed.append(loaded.seconds())
-    checks = []
-    for _ in range(_TURNS):
-        clock = chunk.clock(chunk.state.stream)
-        check_vectors(chunk, name, "values", bits, loaded.memory, chunk.state.stream)
-        clock.end()
-        chunk.state.wait_for(chunk.state.stream)
-        checks.append(clock.seconds())
+        checked.append(_seconds(chunk, reads.check))
     vectors = np.arange(0, chunk.rows.count, _PICKED)
-    step = VECTOR_ROWS // _BLOCKS_A_VECTOR
-    everywhere = np.arange(0, (chunk.rows.count - 1) * VECTOR_ROWS, step)
-    picked = [_pick(chunk, name, bits, vectors * VECTOR_ROWS) for _ in range(_TURNS)]
-    fetched = [_fetch(chunk, name, bits, everywhere) for _ in range(_TURNS)]
-    alone = min(_fetch(chunk, name, bits, everywhere[:1]) for _ in range(_TURNS))
-    per_block = max(VECTOR_ROWS // step * step * bits // 8 // chunk.state.block_bytes, 1)
-    blocks = min(len(everywhere), chunk.rows.count * per_block)
+    picked = _fastest(chunk, partial(reads.pick, vectors * VECTOR_ROWS))
+    places = reads.block_places()
+    rows = places[0]
+    fetched = _fastest(chunk, partial(reads.fetch, *places))
+    alone = _fastest(chunk, partial(reads.fetch, rows[:1], places[1][:1]))
+    loaded_rows = _fastest(chunk, partial(reads.load, rows))
+    start = _fastest(chunk, partial(reads.load, rows[:1]))
+    size = int(reads.sizes.sum())
     return GpuProfile(
         stream=size / min(streamed),
         copies=assumed.copies,
-        vectors=len(vectors) * VECTOR_ROWS * bits // 8 / min(picked),
+        vectors=int(reads.sizes[vectors].sum()) / picked,
         picks=assumed.picks,
-        blocks=blocks / max(min(fetched) - alone, min(fetched) / 2),
+        blocks=reads.count_blocks(places) / max(fetched - alone, fetched / 2),
         latency=alone,
-        checksum=size / min(checks),
+        rows=len(rows) / max(loaded_rows - start, loaded_rows / 2),
+        start=start,
+        checksum=size / min(checked),
         source="measured",
     )
 
 
 def _will_do(chunk: ChunkMemory, column: ScanColumn) -> bool:
-    if chunk.is_packed(column.name):
-        return False  # its rows are not where those of a plain column are
-    bits = chunk.buffers(column.name)[0].bits
-    apart = VECTOR_ROWS * bits // 8 // _BLOCKS_A_VECTOR >= chunk.state.block_bytes
-    return column.form is not Form.STRINGS and apart and chunk.is_mapped(column.name, "values")
+    return chunk.stored_column(column).form is not Form.STRINGS and chunk.is_mapped(column.name, "values")
 
 
-def _select(chunk: ChunkMemory, rows: np.ndarray) -> Selection:
-    positions = chunk.allocate(4 * len(rows), "measuring reads")
-    chunk.uploads.fill(positions, rows.astype(np.uint32), chunk.state.stream)
-    word = chunk.uploads.put(np.array([len(rows)], np.uint32), chunk.state.stream)
-    count = Slot(word, -1, -1)
-    return Selection(positions, len(rows), count, count)
+def _fastest(chunk: ChunkMemory, start: Callable[[], object]) -> float:
+    return min(_seconds(chunk, start) for _ in range(_TURNS))
 
 
-def _pick(chunk: ChunkMemory, name: str, bits: int, rows: np.ndarray) -> float:
-    found = fetch_vectors(chunk, name, "values", bits, _select(chunk, rows), None)
+def _seconds(chunk: ChunkMemory, start: Callable[[], object]) -> float:
+    clock = chunk.clock(chunk.state.stream)
+    start()
+    clock.end()
     chunk.state.wait_for(chunk.state.stream)
-    return found.seconds()
+    return clock.seconds()
 
 
-def _fetch(chunk: ChunkMemory, name: str, bits: int, rows: np.ndarray) -> float:
-    fetches = Fetches(chunk, _select(chunk, rows))
-    fetches.add(name, bits, None)
-    seconds = fetches.start()
-    assert seconds is not None
-    chunk.state.wait_for(chunk.state.stream)
-    return seconds()
+_Places = tuple[NDArray[np.int64], NDArray[np.uint64]]
+"""Positions of rows, and the bytes of their files from which on something of theirs is read."""
+
+
+@dataclass
+class _Reads:
+    """A column of the chunk, read in every way.
+
+    Attributes:
+        sizes: bytes of each of the chunk's vectors.
+    """
+
+    chunk: ChunkMemory
+    column: ScanColumn
+
+    def __post_init__(self) -> None:
+        rows = self.chunk.rows
+        begins, sizes = [], []
+        extents = self.chunk.extents(self.column.name, "values")
+        for number, (piece, extent) in enumerate(zip(rows.pieces, extents, strict=True)):
+            assert extent is not None
+            first, length = self._vectors(number, piece.vectors)
+            begins.append(extent.offset + first)
+            sizes.append(length)
+        self._begins = np.concatenate(begins)
+        self.sizes: NDArray[np.int64] = np.concatenate(sizes)
+
+    @property
+    def name(self) -> str:
+        return self.column.name
+
+    def _vectors(self, number: int, vectors: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
+        raise NotImplementedError
+
+    def stream(self) -> LoadedVectors:
+        raise NotImplementedError
+
+    def check(self) -> object:
+        raise NotImplementedError
+
+    def pick(self, rows: NDArray[np.int64]) -> object:
+        raise NotImplementedError
+
+    def load(self, rows: NDArray[np.int64]) -> object:
+        raise NotImplementedError
+
+    def block_places(self) -> _Places:
+        """A place in every block of the vectors, and a row of each vector for every one that it has."""
+        block = self.chunk.state.block_bytes
+        counts = np.maximum(self.sizes // block, (self.sizes > 0).astype(np.int64))
+        owner = np.repeat(np.arange(len(counts)), counts)
+        number = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+        step = VECTOR_ROWS // np.maximum(counts[owner], 1)
+        return owner * VECTOR_ROWS + number * step, (self._begins[owner] + number * block).astype(np.uint64)
+
+    def count_blocks(self, places: _Places) -> int:
+        """Distinct ones."""
+        blocks = places[1] // np.uint64(self.chunk.state.block_bytes)
+        pieces = np.searchsorted(self.chunk.rows.firsts, places[0] // VECTOR_ROWS, "right")
+        return 1 + int(np.count_nonzero((np.diff(blocks) != 0) | (np.diff(pieces) != 0)))
+
+    def fetch(self, positions: NDArray[np.int64], places: NDArray[np.uint64]) -> object:
+        """Through queue pairs, 8 bytes at each place."""
+        chunk, count = self.chunk, len(positions)
+        selection = self._select(positions)
+        fetches = Fetches(chunk, selection)
+        target = chunk.allocate(8 * count, "measuring reads")
+        offsets = chunk.allocate(8 * count, "measuring reads")
+        chunk.uploads.fill(offsets, places, chunk.state.stream)
+        listed = RowList(selection.positions.ptr, count, selection.count, offsets.ptr)
+        fetches.add_words(FetchedColumn(target), self.name, listed, None, target, 0)
+        return fetches.start()
+
+    def _select(self, positions: NDArray[np.int64]) -> Selection:
+        chunk = self.chunk
+        found = chunk.allocate(4 * len(positions), "measuring reads")
+        chunk.uploads.fill(found, positions.astype(np.uint32), chunk.state.stream)
+        word = chunk.uploads.put(np.array([len(positions)], np.uint32), chunk.state.stream)
+        count = Slot(word, -1, -1)
+        return Selection(found, len(positions), count, count)
+
+
+class _PlainReads(_Reads):
+    """Of a plain column."""
+
+    @property
+    def _bits(self) -> int:
+        return self.chunk.buffers(self.name)[0].bits
+
+    def _vectors(self, number: int, vectors: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
+        size = VECTOR_ROWS * self._bits // 8
+        rows = self.chunk.rows.pieces[number].fragment.rows
+        left = np.minimum(rows - vectors * VECTOR_ROWS, VECTOR_ROWS)
+        return vectors * size, left * self._bits // 8
+
+    def stream(self) -> LoadedVectors:
+        self._loaded = load_vectors(self.chunk, self.name, "values", self._bits, self.chunk.state.stream)
+        return self._loaded
+
+    def check(self) -> object:
+        memory, stream = self._loaded.memory, self.chunk.state.stream
+        return check_vectors(self.chunk, self.name, "values", self._bits, memory, stream)
+
+    def pick(self, rows: NDArray[np.int64]) -> object:
+        return fetch_vectors(self.chunk, self.name, "values", self._bits, self._select(rows), None)
+
+    def load(self, rows: NDArray[np.int64]) -> object:
+        mapped = MappedRows(self.chunk, self._select(rows))
+        mapped.add(self.name, self._bits, None)
+        return mapped.start()
+
+
+class _PackedReads(_Reads):
+    """Of a packed column."""
+
+    def _vectors(self, number: int, vectors: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
+        payloads = self.chunk.payloads(self.name)[number]
+        return payloads.begins[vectors], payloads.sizes[vectors]
+
+    def stream(self) -> LoadedVectors:
+        loaded, self._payloads = load_payloads(self.chunk, self.name, self.chunk.state.stream, None)
+        return loaded
+
+    def check(self) -> object:
+        return check_payloads(self.chunk, self.name, self._payloads, self.chunk.state.stream)
+
+    def pick(self, rows: NDArray[np.int64]) -> object:
+        return fetch_payloads(self.chunk, self.name, self._select(rows))
+
+    def load(self, rows: NDArray[np.int64]) -> object:
+        kind = self.chunk.stored_column(self.column).stored_kind
+        return load_packed_rows(self.chunk, self.name, kind, self._select(rows))

@@ -33,13 +33,14 @@ def plan_columns(
     `wanted`: vectors of the pieces that have such rows, which are what a stream would read.
     """
     state = chunk.state
-    reader = ReaderShape(state.block_bytes, verifies=state.verifies)
     vectors = chunk.rows.count if wanted is None else int(wanted.sum())
     strategies = tuple(Strategy) if state.forced is None else (state.forced,)
-    demands = [
-        shape_demands(column_shape(chunk, column), hits, vectors, chunk.rows.runs, reader, strategies)
-        for column in columns
-    ]
+    demands = []
+    for column in columns:
+        seen = not state.queues and column.form is not Form.STRINGS and chunk.is_pinned(column.name)
+        reader = ReaderShape(state.block_bytes, verifies=state.verifies, sees_rows=seen)
+        shape = column_shape(chunk, column)
+        demands.append(shape_demands(shape, hits, vectors, chunk.rows.runs, reader, strategies))
     profile = state.work.profile
     with profile.lock:
         left = profile.rows_total - profile.rows_scanned
@@ -55,8 +56,8 @@ def plan_columns(
 def column_shape(chunk: ChunkMemory, column: ScanColumn) -> ColumnShape:
     """How the chunk's rows of a column lie in blocks."""
     if chunk.is_packed(column.name):
-        bits = 8 * chunk.payload_bytes(column.name) / max(chunk.rows.rows, 1)
-        return ColumnShape((BufferShape(bits, width=8),), form="packed")
+        bits, more = chunk.listed.resident.packed_shape(column.name)
+        return ColumnShape((BufferShape(bits, width=8),), form="packed", refers=more)
     buffers = [BufferShape(chunk.buffers(column.name)[0].bits)]
     strings = column.form is Form.STRINGS
     if strings:
@@ -73,7 +74,7 @@ def every_row(rows: ChunkRows) -> HitPyramid:
     """How all rows of a chunk's vectors lie."""
     groups = [0.0] * LEVELS
     for piece in rows.pieces:
-        found = HitPyramid.of_vectors(piece.vectors, piece.rows)
+        found = HitPyramid.from_vectors(piece.vectors, piece.rows)
         groups = [sum(pair) for pair in zip(groups, found.groups, strict=True)]
     return HitPyramid(tuple(groups))
 

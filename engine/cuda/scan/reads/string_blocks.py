@@ -49,7 +49,7 @@ class BlockStrings(StringRead):
         listing = chunk.allocate(blocks * _BLOCK, "listing blocks")
         if blocks:
             chunk.launch(
-                "scan_strings",
+                "strings/offsets",
                 "scan_string_listing",
                 *(self.strings, self._bases.ptr, blocks, listing.ptr),
                 items=blocks,

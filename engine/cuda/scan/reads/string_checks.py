@@ -44,7 +44,7 @@ def check_strings(
     bad = chunk.board.take(4)
     checksums = chunk.checksums(column, _PARTS[buffer])
     chunk.launch(
-        "scan_string_crc",
+        "strings/crc",
         "scan_string_crc",
         *(strings, ranges, places, chunk.vector_rows, used, checksums, bad.address),
         items=chunk.rows.count,

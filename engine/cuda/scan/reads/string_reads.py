@@ -38,7 +38,7 @@ _NARROW: Final = 2**31 - 1
 
 @dataclass(frozen=True)
 class StringOffsets:
-    """Where kernels find the offsets of a selection's rows: ScanStrings of engine/kernels/scan_strings.hpp.
+    """Where kernels find the offsets of a selection's rows: ScanStrings of strings/scan_strings.hpp.
 
     Attributes:
         pairs: two of each row; None: whole vectors have them.
@@ -115,7 +115,7 @@ class StringRead(ABC):
         data = chunk.allocate(pad_size(size), f'reading column "{self.name}"')
         if size:
             chunk.launch(
-                "scan_string_bytes",
+                "strings/bytes",
                 "scan_string_bytes",
                 *(self.strings, self.sums.ptr, None if bases is None else bases.ptr, memory.ptr),
                 *(places, data.ptr),
@@ -126,7 +126,7 @@ class StringRead(ABC):
         if size <= _NARROW:
             offsets, width = chunk.allocate(4 * (rows + 1), f'reading column "{self.name}"'), 4
             chunk.launch(
-                "scan_strings",
+                "strings/offsets",
                 "scan_string_offsets",
                 *(self.sums.ptr, rows + 1, offsets.ptr),
                 items=rows + 1,
@@ -144,7 +144,7 @@ class StringRead(ABC):
 def running_sums(
     chunk: ChunkMemory, kernel: str, rows: int, before: Sequence[object], behind: Sequence[object] = ()
 ) -> tuple[rmm.DeviceBuffer, Slot]:
-    """Start to count with a kernel of scan_strings, and to add up what it counts for rows before each row.
+    """Start to count with a kernel of strings/offsets, and to add up what it counts for rows before each row.
 
     Args:
         chunk: whose rows they are.
@@ -161,17 +161,17 @@ def running_sums(
     of_tiles = chunk.allocate(8 * tiles, "adding up the lengths of strings")
     total = chunk.board.take(8)
     counted = (*before, sums.ptr, of_tiles.ptr, *behind)
-    chunk.launch("scan_strings", kernel, *counted, items=tiles, of_a_block=1)
+    chunk.launch("strings/offsets", kernel, *counted, items=tiles, of_a_block=1)
     launcher = chunk.state.launcher
     launcher.start(
-        launcher.kernel("scan_strings", "scan_string_tiles"),
+        launcher.kernel("strings/offsets", "scan_string_tiles"),
         *(of_tiles.ptr, tiles, total.address),
         grid=1,
         block=SCAN_THREADS,
         stream=chunk.state.stream,
     )
     added = (sums.ptr, rows, of_tiles.ptr, total.address)
-    chunk.launch("scan_strings", "scan_string_sums", *added, items=tiles, of_a_block=1)
+    chunk.launch("strings/offsets", "scan_string_sums", *added, items=tiles, of_a_block=1)
     chunk.release(of_tiles)
     return sums, total
 

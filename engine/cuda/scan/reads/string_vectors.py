@@ -73,7 +73,7 @@ class VectorStrings(StringRead):
         bad = chunk.board.take(4)
         self._ranges = chunk.allocate(16 * count, "reading offsets")
         chunk.launch(
-            "scan_strings",
+            "strings/offsets",
             "scan_string_ranges",
             *(self.strings, self.used, chunk.vector_rows, self._ranges.ptr, bad.address),
             items=count,

@@ -10,18 +10,28 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bamquery.driver.control_groups import usable_memory
 from bamquery.driver.gpu.device import Gpu
 from bamquery.driver.gpu.memory import PinnedMemory
+from bamquery.engine.cuda.scan.resources.cached_pages import is_cached
 from bamquery.errors import CorruptionError, GpuError, StorageError
 from bamquery.storage.format.layout import Extent
 from bamquery.storage.fragments.fragment import Fragment
+
+_PIN_S: Final = 35e-12
+"""What it takes to pin a byte."""
+_PRICE_SHARE: Final = 1 / 8
+"""Of that time: what was asked for a few times is asked for again."""
+ChangeStamp: TypeAlias = "tuple[int, int, int]"
+"""Device and number of a file, and when it was last changed, in nanoseconds."""
 
 
 def pin_limit() -> int:
@@ -48,7 +58,7 @@ class PinnedExtent:
             found = os.fstat(file)
             if found.st_size < extent.end:
                 raise StorageError("was truncated", path)
-            self.written: Final = _change_stamp(found)
+            self.written: Final = _stamp(found)
             mapped = mmap.mmap(file, extent.length, prot=mmap.PROT_READ, offset=extent.offset)
         finally:
             os.close(file)
@@ -62,6 +72,21 @@ class PinnedExtent:
     def close(self, on_release: Callable[[], None]) -> None:
         """Unpin, once kernels that run now have ended; `on_release` is called then."""
         self._pinned.close(on_release)
+
+
+@dataclass(frozen=True)
+class PinnedRun:
+    """One buffer of each of a run of fragments, all of it pinned.
+
+    Attributes:
+        extents: those of fragments that have the buffer.
+        keys: what they are known by.
+        addresses: where the GPU would see byte 0 of each fragment's file; 0 without the buffer.
+    """
+
+    extents: tuple[PinnedExtent, ...]
+    keys: tuple[tuple[str, int], ...]
+    addresses: NDArray[np.uint64]
 
 
 class PinnedFiles:
@@ -78,12 +103,20 @@ class PinnedFiles:
         self._pinned: OrderedDict[tuple[str, int], PinnedExtent] = OrderedDict()
         self._watched: weakref.WeakSet[Fragment] = weakref.WeakSet()
         self._gone: list[str] = []
+        self._credits: weakref.WeakKeyDictionary[Fragment, dict[int, float]] = weakref.WeakKeyDictionary()
+        """Seconds that scans would have saved, by the buffer's offset."""
+        self._runs: weakref.WeakKeyDictionary[object, dict[str, PinnedRun]] = weakref.WeakKeyDictionary()
+        """Of what is pinned now."""
         self._lock = threading.RLock()
         self.bytes = 0
         self.leaving = 0
 
-    def take(self, fragment: Fragment, extent: Extent) -> PinnedExtent | str:
+    def take(
+        self, fragment: Fragment, extent: Extent, stamp: ChangeStamp | None = None
+    ) -> PinnedExtent | str:
         """The buffer, pinned until `give_back`; or why it cannot be.
+
+        `stamp`: the file's, where the caller has just looked at it.
 
         Raises:
             StorageError: the file is not there as it was written.
@@ -93,7 +126,7 @@ class PinnedFiles:
             self._forget()
             key = (path, extent.offset)
             found = self._pinned.get(key)
-            if found is not None and not found.users and found.written != _change_stamp(_stat(fragment)):
+            if found is not None and not found.users and found.written != (stamp or change_stamp(fragment)):
                 # Nobody writes to a fragment. If somebody has, the pinned pages may not be the file's.
                 self._drop(key)
                 found = None
@@ -115,6 +148,75 @@ class PinnedFiles:
             self._pinned.move_to_end(key)
             found.users += 1
             return found
+
+    def has(self, fragment: Fragment, extent: Extent) -> bool:
+        """Whether the buffer is pinned."""
+        return (str(fragment.path), extent.offset) in self._pinned
+
+    def take_run(
+        self,
+        owner: object,
+        name: str,
+        stored: Sequence[tuple[Fragment, Extent | None]],
+        stamps: Sequence[ChangeStamp],
+    ) -> PinnedRun | None:
+        """A buffer of many fragments until `give_back_run`, if all of it is pinned already; else None.
+
+        Args:
+            owner: of the run of fragments, which stay the same as long as it is there.
+            name: of the buffer.
+            stored: its extent in each fragment; None without it.
+            stamps: of the fragments' files, as they are now.
+        """
+        with self._lock:
+            self._forget()
+            runs = self._runs.setdefault(owner, {})
+            run = runs.get(name)
+            if run is None:
+                run = self._run_of(stored)
+                if run is None:
+                    return None
+                runs[name] = run
+            written = [stamp for stamp, (_, extent) in zip(stamps, stored, strict=True) if extent is not None]
+            if any(e.written != stamp and not e.users for e, stamp in zip(run.extents, written, strict=True)):
+                return None
+            for extent, key in zip(run.extents, run.keys, strict=True):
+                extent.users += 1
+                self._pinned.move_to_end(key)
+            return run
+
+    def give_back_run(self, run: PinnedRun) -> None:
+        """One scan less reads it; the GPU has done with it."""
+        with self._lock:
+            for extent in run.extents:
+                extent.users -= 1
+
+    def take_if_worth(
+        self, fragment: Fragment, extent: Extent, saved_s: float, stamp: ChangeStamp | None = None
+    ) -> PinnedExtent | str:
+        """As `take`, but pins only what is worth it: rent until rent has come to a share of the price.
+
+        Pages that are not in memory are not read for this.
+
+        Args:
+            fragment: whose buffer it is.
+            extent: of the buffer.
+            saved_s: seconds that the caller would save if it were pinned; they add up from scan to scan.
+            stamp: as `take` has it.
+        """
+        path = str(fragment.path)
+        with self._lock:
+            self._forget()
+            if (path, extent.offset) not in self._pinned:
+                credits_ = self._credits.setdefault(fragment, {})
+                credit = credits_.get(extent.offset, 0.0) + saved_s
+                credits_[extent.offset] = credit
+                if credit < _PRICE_SHARE * _PIN_S * extent.length:
+                    return "it is not worth pinning yet"
+                if not is_cached(path, extent):
+                    credits_[extent.offset] = 0.0
+                    return "not all of it is in the page cache"
+            return self.take(fragment, extent, stamp)
 
     def give_back(self, extent: PinnedExtent) -> None:
         """One scan less reads it; the GPU has done with it."""
@@ -147,7 +249,23 @@ class PinnedFiles:
             self._drop(idle.pop(0))
         return self.bytes + size <= self._limit
 
+    def _run_of(self, stored: Sequence[tuple[Fragment, Extent | None]]) -> PinnedRun | None:
+        addresses = np.zeros(len(stored), np.uint64)
+        extents, keys = [], []
+        for number, (fragment, extent) in enumerate(stored):
+            if extent is None:
+                continue
+            key = (str(fragment.path), extent.offset)
+            found = self._pinned.get(key)
+            if found is None:
+                return None
+            addresses[number] = (found.address - extent.offset) % (1 << 64)
+            extents.append(found)
+            keys.append(key)
+        return PinnedRun(tuple(extents), tuple(keys), addresses)
+
     def _drop(self, key: tuple[str, int]) -> None:
+        self._runs.clear()
         extent = self._pinned.pop(key)
         self.leaving += extent.size
 
@@ -157,6 +275,15 @@ class PinnedFiles:
                 self.bytes -= extent.size
 
         extent.close(note_released)
+
+
+def change_stamp(fragment: Fragment) -> ChangeStamp:
+    """Which file it is now, and when it was last changed.
+
+    Raises:
+        CorruptionError: it is missing; StorageError: it cannot be examined.
+    """
+    return _stamp(_stat(fragment))
 
 
 def require_whole(fragment: Fragment) -> None:
@@ -180,5 +307,5 @@ def _stat(fragment: Fragment) -> os.stat_result:
         raise StorageError(f"cannot be examined: {error.strerror or error}", fragment.path) from error
 
 
-def _change_stamp(found: os.stat_result) -> tuple[int, int, int]:
+def _stamp(found: os.stat_result) -> ChangeStamp:
     return found.st_dev, found.st_ino, found.st_mtime_ns

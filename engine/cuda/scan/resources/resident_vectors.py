@@ -25,7 +25,7 @@ from bamquery.engine.cuda.scan.resources.counter_board import Uploads
 from bamquery.engine.cuda.scan.resources.host_blocks import HostBlocks
 from bamquery.engine.cuda.scan.resources.launcher import Launcher
 from bamquery.engine.cuda.session import CudaSession
-from bamquery.storage.format.layout import VECTOR_ROWS
+from bamquery.storage.format.layout import VECTOR_ROWS, Extent
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.stored_buffers import StoredBuffers, stored_buffers
 from bamquery.storage.statistics.parts import Parts
@@ -87,6 +87,9 @@ class ResidentVectors:
         self._offsets: dict[tuple[str, str], NDArray[np.uint64]] = {}
         self._states: dict[str, NDArray[np.uint8] | None] = {}
         self._payloads: dict[str, list[PayloadRanges]] = {}
+        self._payload_sums: dict[str, NDArray[np.int64]] = {}
+        self._payload_sizes: dict[str, NDArray[np.int32]] = {}
+        self._shapes: dict[str, tuple[float, bool]] = {}
         self.rows: Final = self._keep("rows", lambda: np.array([f.rows for f in fragments], np.uint32))
         self.firsts_address: Final = self._keep("firsts", lambda: self.firsts)
 
@@ -188,6 +191,36 @@ class ResidentVectors:
                 self._payloads[column] = found
             return found
 
+    def payload_sums(self, column: str) -> NDArray[np.int64]:
+        """Bytes of the payloads before each vector of a packed column, and of all behind the last."""
+        with self._lock:
+            found = self._payload_sums.get(column)
+            if found is None:
+                found = np.zeros(self.count + 1, np.int64)
+                np.cumsum(self.payload_sizes(column), out=found[1:])
+                self._payload_sums[column] = found
+            return found
+
+    def payload_sizes(self, column: str) -> NDArray[np.int32]:
+        """Bytes of the payload of each vector of a packed column."""
+        with self._lock:
+            found = self._payload_sizes.get(column)
+            if found is None:
+                sizes = [payloads.sizes for payloads in self.payloads(column)]
+                found = self._payload_sizes[column] = np.concatenate(sizes).astype(np.int32)
+            return found
+
+    def packed_shape(self, column: str) -> tuple[float, bool]:
+        """Bits of a row of a packed column on average, and whether codes of some vector ask for more."""
+        with self._lock:
+            found = self._shapes.get(column)
+            if found is None:
+                rows = sum(fragment.rows for fragment in self.fragments)
+                bits = 8 * int(self.payload_sums(column)[-1]) / max(rows, 1)
+                found = bits, any(payloads.has_more for payloads in self.payloads(column))
+                self._shapes[column] = found
+            return found
+
     def buffers(self, column: str) -> list[StoredBuffers]:
         """Where a column's bytes are, in each fragment."""
         with self._lock:
@@ -196,6 +229,14 @@ class ResidentVectors:
                 found = [stored_buffers(fragment, column) for fragment in self.fragments]
                 self._buffers[column] = found
             return found
+
+    def stored(self, column: str, buffer: str) -> list[tuple[Fragment, Extent | None]]:
+        """Each fragment with the `values`, `validity` or `offsets` of a column, if it has some with bytes."""
+        extents = [getattr(buffers, buffer) for buffers in self.buffers(column)]
+        return [
+            (fragment, extent if extent is not None and extent.length else None)
+            for fragment, extent in zip(self.fragments, extents, strict=True)
+        ]
 
     def offsets(self, column: str, buffer: str) -> NDArray[np.uint64]:
         """Where `values`, `validity` or `offsets` of a column begin in each fragment's file; 0 without."""

@@ -11,6 +11,7 @@ known to.
 from __future__ import annotations
 
 import argparse
+import copyreg
 import random
 import sys
 import time
@@ -280,6 +281,14 @@ def _column(name: str) -> str:
     return "of_" + "".join(sign if sign.isalnum() else "_" for sign in name).lower().strip("_")
 
 
+def _interval(months: int, days: int, nanoseconds: int) -> pa.MonthDayNano:
+    return pa.MonthDayNano([months, days, nanoseconds])
+
+
+# Arrow's class says that it is a builtin: differences of intervals could not come out of their process.
+copyreg.pickle(pa.MonthDayNano, lambda value: (_interval, tuple(value)))
+
+
 @dataclass
 class Tally:
     """What became of calls.
@@ -373,16 +382,25 @@ def _is_plain(answer: pa.Table) -> bool:
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_large_string(kind)
 
 
-def run(calls: int, seed: int, device: str = "cpu", names: Collection[str] = ()) -> Tally:
-    """So many calls, a table for each `PER_TABLE`."""
+def run(calls: int, seed: int, names: Collection[str] = (), *, until_failure: bool = False) -> Tally:
+    """So many calls, a table for each `PER_TABLE`; none behind the first that fails, if they say so."""
     tally = Tally()
     for first in range(0, calls, PER_TABLE):
-        tally.include(ask_table(first, seed, min(PER_TABLE, calls - first), device, names))
+        asked = min(PER_TABLE, calls - first)
+        tally.include(ask_table(first, seed, asked, names=names, until_failure=until_failure))
+        if until_failure and tally.failures:
+            break
     return tally
 
 
 def ask_table(
-    first: int, seed: int, calls: int = PER_TABLE, device: str = "cpu", names: Collection[str] = ()
+    first: int,
+    seed: int,
+    calls: int = PER_TABLE,
+    device: str = "cpu",
+    names: Collection[str] = (),
+    *,
+    until_failure: bool = False,
 ) -> Tally:
     """The calls of a seed from the `first` one on, over one table's rows."""
     tally = Tally()
@@ -395,6 +413,8 @@ def ask_table(
             check()
             ask(pair, drawn.call(), tally)
             tally.add("calls")
+            if until_failure and tally.failures:
+                break
     tally.places = dict.fromkeys((statement for statement, _ in tally.failures), first)
     return tally
 

@@ -215,7 +215,7 @@ KNOWN: Final = (
         ),
     ),
     Known(
-        "texts of a FLOAT, as of `concat`, with more digits than tell it from its neighbours",
+        "strings of a FLOAT, as of `concat`, with more digits than tell it from its neighbours",
         "exact digits",
         "the shortest ones",
         lambda a: "float" in a.sql.lower() and _say_the_same_floats(a.ours, a.theirs),

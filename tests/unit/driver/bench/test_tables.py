@@ -11,7 +11,7 @@ from bamquery.driver.bench.workload import BlockWorkload, CacheWorkload
 from bamquery.driver.doctor.machine import Finding, Level
 from tests.unit.driver.bench.test_report import BAD, GOOD
 
-SCRIPT = Path(__file__).parents[4] / "docs" / "benchmarks" / "io_tables.py"
+SCRIPT = Path(__file__).parents[4] / "docs" / "benchmarks" / "io" / "io_tables.py"
 spec = importlib.util.spec_from_file_location("io_tables", SCRIPT)
 assert spec is not None
 assert spec.loader is not None

@@ -18,7 +18,7 @@ ARCHITECTURES = ["sm_90", *(pytest.param(name, marks=SLOW) for name in ("sm_80",
 ENGINE_KERNELS = Path(bamquery.engine.__file__).parent / "kernels"
 SOURCES = [
     pytest.param(path, marks=SLOW) if path.stem in ("bench_cache", "bench_array") else path
-    for path in sorted([*KERNELS.glob("*.cu"), *ENGINE_KERNELS.glob("*.cu")])
+    for path in sorted([*KERNELS.glob("*.cu"), *ENGINE_KERNELS.rglob("*.cu")])
 ]
 HEADER_NAMES = sorted(
     str(path.relative_to(PACKAGE))
@@ -57,7 +57,7 @@ def test_the_filter_compiles_for_a_type(c_type: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("c_type", ["int8_t", "int64_t", "uint64_t", "float", "ScanDecimal"])
-@pytest.mark.parametrize("file", ["scan_packed_filter", "scan_packed_gather", "scan_packed_blocks"])
+@pytest.mark.parametrize("file", ["packed/filter", "packed/gather", "packed/blocks", "packed/mapped"])
 def test_kernels_of_packed_columns_compile_for_a_type(file: str, c_type: str, tmp_path: Path) -> None:
     options = CompileOptions("sm_90", defines=(f"BAMQUERY_SCAN_TYPE={c_type}",))
     compiled = compile_kernel(ENGINE_KERNELS / f"{file}.cu", options, KernelCache(tmp_path / "cache"))

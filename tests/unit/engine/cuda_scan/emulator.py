@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import bamquery.engine
-from tests.compiled_programs import compile_program
+from tests.compiled_programs import compile_program, precompile
 from tests.native.programs import REPOSITORY, compiler
 
 KERNELS = Path(bamquery.engine.__file__).parent / "kernels"
@@ -23,6 +23,8 @@ FLAGS = [
     "-fpermissive",
 ]
 DEFINES = ["BAMQUERY_WARPS", "BAMQUERY_EXPLORE", "BAMQUERY_EMULATED"]
+HEADER = Path("tests", "unit", "engine", "cuda_scan", "cuda_on_cpu.hpp")
+"""Read by all of them, and most of what compiling one takes."""
 _KERNEL = re.compile(r"__global__ void(?: __launch_bounds__\([^)]*\))?\s+(\w+)\(")
 
 
@@ -52,6 +54,7 @@ class Emulator:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._libraries: dict[tuple[str, tuple[str, ...]], Any] = {}
+        self._precompiled: Path | None = None
 
     def kernel(self, file: str, name: str, defines: tuple[str, ...]) -> EmulatedKernel:
         """A kernel of engine/kernels."""
@@ -70,15 +73,16 @@ class Emulator:
             "extern __shared__ __align__(16) byte flags[];",
             "byte* const flags = emulated::shared_memory;",
         )
-        source = self._folder / f"{file}{number}.cpp"
+        source = self._folder / f"{Path(file).name}{number}.cpp"
         source.write_text(
-            '#include "tests/unit/engine/cuda_scan/cuda_on_cpu.hpp"\n'
-            + text
-            + "".join(f"\nEMULATE({name})" for name in names)
-            + "\n"
+            f'#include "{HEADER}"\n' + text + "".join(f"\nEMULATE({name})" for name in names) + "\n"
         )
         library = source.with_suffix(".so")
-        includes = [f"-iquote{REPOSITORY}"]
-        macros = [f"-D{define}" for define in (*DEFINES, *defines)]
-        compile_program(compiler(), [*FLAGS, *macros, *includes], [source], library)
+        flags = [*FLAGS, *(f"-D{define}" for define in DEFINES), f"-iquote{REPOSITORY}"]
+        if self._precompiled is None:
+            self._precompiled = precompile(
+                compiler(), flags, REPOSITORY, HEADER, self._folder / "precompiled"
+            )
+        flags += [f"-D{define}" for define in defines]
+        compile_program(compiler(), flags, [source], library, precompiled=self._precompiled)
         return ctypes.CDLL(str(library))

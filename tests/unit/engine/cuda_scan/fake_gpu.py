@@ -17,7 +17,7 @@ from bamquery.driver.gpu.device import GpuKernel
 from bamquery.engine.cpu.casts.cast import to_dictionary
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.cuda.capabilities import CUDA
-from tests.unit.engine.cuda_scan.emulator import Emulator
+from tests.unit.engine.cuda_scan.emulator import KERNELS, Emulator
 
 NOT_READY = 600
 
@@ -137,7 +137,8 @@ class FakeGpu:
         return FakeMemory(size, 0)
 
     def load(self, source: Path, name: str, *, defines: tuple[str, ...] = ()) -> GpuKernel:
-        kernel = self._emulator.kernel(source.stem, name, defines)
+        file = source.relative_to(KERNELS).with_suffix("")
+        kernel = self._emulator.kernel(str(file), name, defines)
         return GpuKernel(name, kernel, kernel.sizes)
 
     def launch(

@@ -72,6 +72,6 @@ def test_sizes_grow_and_the_last_is_small(scan_modules: None) -> None:
 
     sizes, left, found = ChunkSizes(32, 4), 110, []
     while left:
-        found.append(min(sizes.next(left), left))
+        found.append(min(sizes.next_size(left), left))
         left -= found[-1]
     assert found == [4, 32, 32, 34, 8]

@@ -140,7 +140,7 @@ def test_all_values(emulator: Emulator, dtype: str) -> None:
     count, width = len(vectors), np.dtype(dtype).itemsize
     to, validity, nulls = FakeMemory(count * 1024 * width), FakeMemory(128 * count), FakeMemory(16)
     nulls.clear()
-    kernel = emulator.kernel("scan_packed_gather", "scan_packed_unpack", define(dtype))
+    kernel = emulator.kernel("packed/gather", "scan_packed_unpack", define(dtype))
     launch(kernel, column.packed, count, to, validity, nulls)
     found = to.bytes.view(dtype).reshape(count, 1024)
     bits = np.unpackbits(validity.bytes[: 128 * count], bitorder="little").reshape(count, 1024)
@@ -167,7 +167,7 @@ def test_values_at_positions(emulator: Emulator, dtype: str) -> None:
         valid[1024 * n : 1024 * n + len(v.values)] = v.valid
     width = np.dtype(dtype).itemsize
     to, told = FakeMemory(len(positions) * width), FakeMemory(len(positions))
-    kernel = emulator.kernel("scan_packed_gather", "scan_packed_gather", define(dtype))
+    kernel = emulator.kernel("packed/gather", "scan_packed_gather", define(dtype))
     launch(kernel, column.packed, memory(positions), len(positions), to, told)
     assert to.bytes.tobytes() == expected[positions].tobytes()
     assert told.bytes.astype(bool).tolist() == valid[positions].tolist()
@@ -216,7 +216,7 @@ def test_filters(emulator: Emulator, dtype: str, scan_modules: None) -> None:
     top = (1 << max(8 * np.dtype(dtype).itemsize, 32)) - 1
     keys = [order_keys(v.values) for v in vectors]
     known = sorted({k for some in keys for k in some[:40]} | {0, top})
-    kernel = emulator.kernel("scan_packed_filter", "scan_packed_filter", define(dtype))
+    kernel = emulator.kernel("packed/filter", "scan_packed_filter", define(dtype))
     for turn in range(12):
         wants_nulls = turn == 11
         terms = [] if wants_nulls else terms_of(known, random, top)
@@ -261,10 +261,10 @@ def test_impossible_parameters_read_nothing(emulator: Emulator) -> None:
     files = struct.pack(
         "<5Q2I", column.parameters.address, column.places.address, 0, column.rows.address, 0, 8, 512
     )
-    launch(emulator.kernel("scan_packed_load", "scan_packed_sizes", ()), files, count, sizes)
+    launch(emulator.kernel("packed/load", "scan_packed_sizes", ()), files, count, sizes)
     assert not sizes.bytes[: 4 * count].any()
     to, validity, nulls = FakeMemory(count * 8192), FakeMemory(128 * count), FakeMemory(16)
-    kernel = emulator.kernel("scan_packed_gather", "scan_packed_unpack", define("float64"))
+    kernel = emulator.kernel("packed/gather", "scan_packed_unpack", define("float64"))
     launch(kernel, column.packed, count, to, validity, nulls)
     assert not to.bytes.any()
     assert not validity.bytes.any()
@@ -284,7 +284,7 @@ def test_payloads_are_moved_and_compared(emulator: Emulator, dtype: str, chosen:
     held = (column.parameters, column.places, memory(place), column.rows)
     files = struct.pack("<5Q2I", *[one.address for one in held], used.address if chosen else 0, width, 512)
     sizes, slots = FakeMemory(4 * count), FakeMemory(4 * count + 4)
-    launch(emulator.kernel("scan_packed_load", "scan_packed_sizes", ()), files, count, sizes)
+    launch(emulator.kernel("packed/load", "scan_packed_sizes", ()), files, count, sizes)
     expected = np.array([len(v.payload) // 16 if w else 0 for v, w in zip(vectors, wanted, strict=True)])
     assert sizes.bytes[: 4 * count].view(np.uint32).tolist() == expected.tolist()
     total = FakeMemory(16)
@@ -294,7 +294,7 @@ def test_payloads_are_moved_and_compared(emulator: Emulator, dtype: str, chosen:
     next_one, tally, bad = FakeMemory(16), FakeMemory(40), FakeMemory(16)
     for one in (next_one, tally, bad):
         one.clear()
-    kernel = emulator.kernel("scan_packed_load", "scan_packed_load", ())
+    kernel = emulator.kernel("packed/load", "scan_packed_load", ())
     launch(kernel, files, slots, count, target, next_one, tally)
     begins = np.cumsum([0] + [len(v.payload) for v in vectors])
     blocks = set()
@@ -309,7 +309,7 @@ def test_payloads_are_moved_and_compared(emulator: Emulator, dtype: str, chosen:
     assert counted[0] == (expected > 0).sum()
     assert counted[1] == len(blocks)
     crcs = memory(np.array([_native.crc32c(v.payload) for v in vectors], np.uint32))
-    check = emulator.kernel("scan_packed_load", "scan_packed_crc", ())
+    check = emulator.kernel("packed/load", "scan_packed_crc", ())
     launch(check, files, slots, count, target, crcs, bad)
     assert bad.bytes[:4].view(np.uint32)[0] == 0
     last = int(np.flatnonzero(expected)[-1])
@@ -329,7 +329,7 @@ def check_requests(  # noqa: PLR0917 - what the test above has
     tally.clear()
     offsets = emulator.kernel("scan_select", "scan_offsets", ())
     launch(offsets, used, count, numbers, total, grid=1, block=1024)
-    kernel = emulator.kernel("scan_packed_load", "scan_packed_requests", ())
+    kernel = emulator.kernel("packed/load", "scan_packed_requests", ())
     launch(kernel, files, numbers, slots, count, target.address, requests, tally)
     assert tally.bytes.view(np.uint64)[:2].tolist() == [(expected > 0).sum(), blocks]
     made = requests.bytes.view([("source", "<u8"), ("target", "<u8"), ("bytes", "<u4"), ("nsid", "<u4")])

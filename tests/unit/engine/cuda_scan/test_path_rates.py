@@ -13,6 +13,7 @@ from bamquery.storage.read_planner.device_profile import DeviceProfile
 from bamquery.storage.read_planner.hit_pyramid import LEVELS, HitPyramid
 from bamquery.storage.read_planner.planner import Strategy, plan_reads
 from bamquery.storage.read_planner.profile_cache import cache_file
+from tests.gpu.scan.test_scan_packed import packable
 from tests.scan_cases import check, compare, every_type
 from tests.stored import stored
 
@@ -29,7 +30,7 @@ def path_rates(scan_modules: None) -> Any:
 
 def anywhere(share: float) -> HitPyramid:
     everything = HitPyramid(tuple(max(ROWS / (1 << level), 1.0) for level in range(LEVELS)))
-    return everything.thinned(share)
+    return everything.thin_out(share)
 
 
 def choose(model: Any, share: float, *bits: float) -> list[Strategy]:
@@ -45,11 +46,29 @@ def choose(model: Any, share: float, *bits: float) -> list[Strategy]:
     [(1e-6, Strategy.FETCH_BLOCKS), (3e-4, Strategy.FETCH_BLOCKS), (0.5, Strategy.STREAM)],
 )
 def test_in_the_page_cache(path_rates: Any, share: float, expected: Strategy) -> None:
-    assert choose(path_rates.GpuProfile.assumed(12).model(12), share, 64) == [expected]
+    assert choose(path_rates.GpuProfile.nominal(12).model(12), share, 64) == [expected]
+
+
+@pytest.mark.parametrize("bits", [3, 12, 64])
+def test_what_is_pinned_is_loaded_row_by_row(path_rates: Any, bits: int) -> None:
+    model = path_rates.GpuProfile.assumed(12).model(12)
+    reader = ReaderShape(512, sees_rows=True)
+    demands = shape_demands(ColumnShape((BufferShape(bits),)), anywhere(3e-4), VECTORS, 1, reader)
+    rows = demands[Strategy.FETCH_BLOCKS]
+    assert 0.9 * 3e-4 * ROWS < rows.commands <= 3e-4 * ROWS
+    assert rows.bytes == 32 * rows.commands
+    assert [choice.strategy for choice in plan_reads([demands], model)] == [Strategy.FETCH_BLOCKS]
+
+
+def test_what_codes_ask_for_is_another_round() -> None:
+    shape = ColumnShape((BufferShape(12, width=8),), form="packed", refers=True)
+    demands = shape_demands(shape, anywhere(3e-4), VECTORS, 1, ReaderShape(512))
+    assert demands[Strategy.FETCH_BLOCKS].rounds == 2
+    assert demands[Strategy.FETCH_VECTORS].rounds == demands[Strategy.STREAM].rounds == 1
 
 
 def test_few_cores_carry_few_blocks(path_rates: Any) -> None:
-    profile = path_rates.GpuProfile.assumed(12)
+    profile = path_rates.GpuProfile.nominal(12)
     assert choose(profile.model(12), 2e-3, 64) == [Strategy.FETCH_BLOCKS]
     assert choose(profile.model(1), 2e-3, 64) != [Strategy.FETCH_BLOCKS]
 
@@ -78,3 +97,15 @@ def test_a_gpu_is_measured_once(
         assert path_rates.GpuProfile.load(f"{device.session.gpu.name}-512-1") or cache_file().exists()
         monkeypatch.setattr(path_measurement, "measure_paths", None)
         assert check(device, table, ("i64",), predicates).volume["source"] == "measured"
+
+
+def test_a_gpu_is_measured_with_packed_columns(
+    device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path_rates: Any
+) -> None:
+    from bamquery.engine.cuda.scan.reads import path_measurement
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(path_measurement, "LEAST_VECTORS", 8)
+    with stored(tmp_path / "db", packable(9000), encoding="auto") as table:
+        profile = check(device, table, ("i64",), [compare(table, "cents", "less", 5.0)], strategy="stream")
+        assert profile.volume["source"] == "measured"

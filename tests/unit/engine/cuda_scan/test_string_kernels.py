@@ -66,9 +66,9 @@ def test_lengths_are_added_up(emulator: Emulator, rows: int) -> None:
         rows=rows,
         vector_count=count,
     )
-    launch(emulator, "scan_strings", "scan_string_lengths", given, None, sums, tiles, bad)
-    launch(emulator, "scan_strings", "scan_string_tiles", tiles, count, total, grid=1, block=1024)
-    launch(emulator, "scan_strings", "scan_string_sums", sums, rows, tiles, total)
+    launch(emulator, "strings/offsets", "scan_string_lengths", given, None, sums, tiles, bad)
+    launch(emulator, "strings/offsets", "scan_string_tiles", tiles, count, total, grid=1, block=1024)
+    launch(emulator, "strings/offsets", "scan_string_sums", sums, rows, tiles, total)
     assert view(bad, np.uint32, 1)[0] == 0
     assert view(sums, np.uint64, rows + 1).tolist() == [0, *np.cumsum(lengths).tolist()]
     assert view(total, np.uint64, 1)[0] == lengths.sum()
@@ -78,7 +78,7 @@ def test_many_tiles(emulator: Emulator) -> None:
     count = 2500
     values = np.arange(count, dtype=np.uint64) << np.uint64(33)
     tiles, total = memory(values), FakeMemory(8)
-    launch(emulator, "scan_strings", "scan_string_tiles", tiles, count, total, grid=1, block=1024)
+    launch(emulator, "strings/offsets", "scan_string_tiles", tiles, count, total, grid=1, block=1024)
     assert view(tiles, np.uint64, count).tolist() == (np.cumsum(values) - values).tolist()
     assert view(total, np.uint64, 1)[0] == values.sum()
 
@@ -101,7 +101,7 @@ def test_checksums_of_any_length(emulator: Emulator) -> None:
         bad.clear()
         given = strings(slots=slots.address, vector_count=count)
         launch(
-            *(emulator, "scan_string_crc", "scan_string_crc", given, ranges, places, rows, None),
+            *(emulator, "strings/crc", "scan_string_crc", given, ranges, places, rows, None),
             *(memory(expected), bad),
         )
         return int(view(bad, np.uint32, 1)[0])
@@ -126,5 +126,5 @@ def test_rows_without_bytes_between_others(emulator: Emulator) -> None:
     positions = memory(np.zeros(rows, np.uint32))
     given = strings(pairs=pairs.address, positions=positions.address, rows=rows, vector_count=1)
     places = memory(np.full(1, held.address, np.uint64))
-    launch(emulator, "scan_string_bytes", "scan_string_bytes", given, memory(sums), None, None, places, to)
+    launch(emulator, "strings/bytes", "scan_string_bytes", given, memory(sums), None, None, places, to)
     assert (to.bytes[: len(data)] == data).all()

@@ -32,11 +32,41 @@ def test_plan(tmp_path: Path) -> None:
     assert header[0] == "column"
     assert [row[0] for row in rows] == ["rare", "noise", "text"]
     assert rows[0][1:3] == ["filter", "stream"]
-    pruned, total = int(rows[0][3]), int(rows[0][4])
+    assert rows[0][3:9] == ["plain", "16", "97.7", "KiB", "97.7", "KiB"]
+    pruned, total = int(rows[0][9]), int(rows[0][10])
     assert total == 20 + 30
     assert 0 < pruned < total
     assert "strategy asked for: vectors" in forced
     assert forced.splitlines()[-1].split()[:3] == ["noise", "output", "vectors"]
+
+
+def test_how_columns_are_stored(tmp_path: Path) -> None:
+    """Before and after: encoding, bits a value, bytes stored and decoded, of plain and packed fragments."""
+    table = numbers(50_000)
+    with stored(tmp_path / "db", table, [20_000], encoding="auto") as snapshot:
+        plan = explain_plan(scan_of(snapshot, ("noise", "word"), [rare(table)]), "cpu")
+        _, scan = run_scan(snapshot, ("noise", "word"), [rare(table)])
+        position, noise, word = (snapshot.fragments[0].layout.columns[i] for i in (0, 1, 5))
+        assert (position.encoding is None, noise.encoding is None, word.encoding is None) == (
+            False,
+            True,
+            False,
+        )
+    for text in (plan, explain_profile(QueryProfile("cpu", scan))):
+        lines = text.splitlines()
+        header = next(number for number, line in enumerate(lines) if line.split()[:1] == ["column"])
+        assert lines[header].split()[3:7] == ["encoding", "bits", "stored", "decoded"]
+        rows = {line.split()[0]: line.split()[3:9] for line in lines[header + 1 : header + 4]}
+        assert rows["noise"] == ["plain", "64", "390.6", "KiB", "390.6", "KiB"]
+        assert (rows["rare"][0], rows["word"][0]) == ("packed", "dictionary")
+        assert 0.1 < float(rows["rare"][1]) < 2
+        assert 2.1 < float(rows["word"][1]) < 2.3
+        assert rows["rare"][4:6] == ["97.7", "KiB"]
+    columns = {column["name"]: column for column in scan.to_dict()["columns"]}
+    assert columns["word"]["encodings"] == {"dictionary": 2}
+    assert columns["rare"]["bytes_decoded"] == 100_000
+    assert columns["rare"]["bits"] == columns["rare"]["bytes_stored"] * 8 / 50_000
+    assert "<td>dictionary</td>" in QueryProfile("cpu", scan)._repr_html_()
 
 
 def test_what_is_expected_comes_near_what_happens(tmp_path: Path) -> None:

@@ -202,7 +202,7 @@ def test_clock_counts_overlapping_reads_once() -> None:
 
     def read() -> None:
         barrier.wait()
-        with clock.reading():
+        with clock.measure_read():
             barrier.wait()
             time.sleep(0.05)
             barrier.wait()

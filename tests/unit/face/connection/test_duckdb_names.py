@@ -1,4 +1,4 @@
-"""docs/duckdb-api.md against DuckDB's classes, of which it has every name, and against ours."""
+"""docs/python/duckdb-api.md against DuckDB's classes, of which it has every name, and against ours."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import bamquery
 
-PAGE = Path(__file__).resolve().parents[4] / "docs" / "duckdb-api.md"
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "python" / "duckdb-api.md"
 CLASSES = {
     "DuckDBPyRelation": (duckdb.DuckDBPyRelation, bamquery.Relation),
     "DuckDBPyConnection": (duckdb.DuckDBPyConnection, bamquery.Connection),

@@ -17,7 +17,7 @@ from bamquery.text.terminal import cell_width, escape_line
 
 def text_at_caret(error: BamQueryError | str, width: int = 120) -> str:
     """What begins above the first caret."""
-    text = error if isinstance(error, str) else error.shown(width)
+    text = error if isinstance(error, str) else error.render(width)
     lines = text.split("\n")
     number = next(i for i, line in enumerate(lines) if line.strip() == "^")
     column = cell_width(lines[number]) - 1
@@ -112,7 +112,7 @@ def test_a_named_script(con: bamquery.Connection) -> None:
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
 def test_long_lines_are_windows(width: int) -> None:
     sql = "select " + "1, " * 100 + "nope, " + "2, " * 100 + "3"
-    shown = SqlError(Reason("no", 1, sql.index("nope") + 1), sql).shown(width)
+    shown = SqlError(Reason("no", 1, sql.index("nope") + 1), sql).render(width)
     line, caret = shown.splitlines()[1:]
     assert cell_width(line) <= width
     assert cell_width(caret) <= width
@@ -129,7 +129,7 @@ texts = st.text(
 @given(before=texts, after=texts, width=st.integers(30, 200))
 def test_the_caret_is_below_the_word_and_within_the_width(before: str, after: str, width: int) -> None:
     sql = f"{before}W{after}"
-    shown = Place(sql, 1, len(before) + 1).shown(width)
+    shown = Place(sql, 1, len(before) + 1).render(width)
     line, caret = shown.split("\n")
     assert escape_line(shown.replace("\n", "")) == shown.replace("\n", "")
     assert cell_width(line) <= width
@@ -138,7 +138,7 @@ def test_the_caret_is_below_the_word_and_within_the_width(before: str, after: st
 
 
 def test_colour_marks_the_word_only() -> None:
-    shown = SqlError(Reason("no\x1b[2J", 1, 8), "select nope, \x1b[2J").shown(80, colour=True)
+    shown = SqlError(Reason("no\x1b[2J", 1, 8), "select nope, \x1b[2J").render(80, colour=True)
     assert shown.splitlines()[:2] == ["no\\x1b[2J", "line 1: select \x1b[1;31mnope\x1b[0m, \\x1b[2J"]
 
 
@@ -160,8 +160,8 @@ def test_pieces_and_lines_of_our_own() -> None:
         True,
         False,
     ]
-    assert Place(text, 6, 1).shown() == "line 1: b\n        ^"
-    assert Place(text, 7, 1).shown() == "line 1: b\n         ^"
-    assert Place(text, 1, 1).shown() == ""
+    assert Place(text, 6, 1).render() == "line 1: b\n        ^"
+    assert Place(text, 7, 1).render() == "line 1: b\n         ^"
+    assert Place(text, 1, 1).render() == ""
     copy = pickle.loads(pickle.dumps(text))
     assert (copy, copy.origins) == (text, text.origins)

@@ -36,7 +36,7 @@ EXPRESSIONS: Mapping[str, str] = MappingProxyType(
         "INTERVAL": "INTERVAL 1 MONTH * i - INTERVAL 40 DAY + INTERVAL 1 MICROSECOND * i",
     }
 )
-"""An expression over i, 0 to 255, for each type as docs/frames.md spells it."""
+"""An expression over i, 0 to 255, for each type as docs/python/frames.md spells it."""
 ROWS = 256
 STATES = ("values", "some nulls", "only nulls", "no rows")
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.face.frames.cases import EXPRESSIONS, ROWS, STATES, dictionary, query
 
-DOCUMENT = Path(__file__).parents[4] / "docs" / "frames.md"
+DOCUMENT = Path(__file__).parents[4] / "docs" / "python" / "frames.md"
 ROW = re.compile(r"^\| ([A-Z][^|]*) \| ([^|]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 TYPES = {name: others for name, *others in ROW.findall(DOCUMENT.read_text()) if name != "SQL"}
 KINDS = list(EXPRESSIONS)

@@ -36,7 +36,7 @@ class Cells:
         return done.result
 
     @property
-    def shown(self) -> list[dict[str, Any]]:
+    def render(self) -> list[dict[str, Any]]:
         return self.shell.display_pub.outputs
 
 

@@ -63,6 +63,52 @@ _FAMILIES: dict[str, tuple[int, Callable[[int], str]]] = {
             + f" SELECT * FROM c{n - 1}"
         ),
     ),
+    "with, each twice, once with a condition": (
+        20,
+        lambda n: (
+            "WITH c0 AS (SELECT x AS a FROM t)"
+            + "".join(
+                f", c{i} AS (SELECT p.a FROM c{i - 1} p, c{i - 1} q WHERE p.a < {i})" for i in range(1, n)
+            )
+            + f" SELECT * FROM c{n - 1}"
+        ),
+    ),
+    "with, each twice, each with a condition": (
+        20,
+        lambda n: (
+            "WITH c0 AS (SELECT x AS a FROM t)"
+            + "".join(
+                f", c{i} AS (FROM c{i - 1} WHERE a <> {i} UNION SELECT a + 1 FROM c{i - 1} WHERE a <> -{i})"
+                for i in range(1, n)
+            )
+            + f" SELECT * FROM c{n - 1}"
+        ),
+    ),
+    "with joins and conditions": (
+        40,
+        lambda n: (
+            "WITH c0 AS (SELECT x AS a FROM t)"
+            + "".join(
+                f", c{i} AS (SELECT p.a FROM c{i - 1} p LEFT JOIN t ON x = a WHERE p.a <> {i})"
+                for i in range(1, n)
+            )
+            + f" SELECT * FROM c{n - 1}"
+        ),
+    ),
+    "outer joins and conditions": (
+        30,
+        lambda n: (
+            f"SELECT 1 FROM t {' '.join(f'LEFT JOIN t t{i} ON t{i}.x = t.x' for i in range(n))} "
+            f"WHERE {' AND '.join(f't.x <> {i}' for i in range(n))}"
+        ),
+    ),
+    "joins and conditions": (
+        20,
+        lambda n: (
+            f"SELECT count(*) FROM {', '.join(f't t{i}' for i in range(n))} "
+            f"WHERE {' AND '.join(f't{i}.x = t{i - 1}.y' for i in range(1, n))}"
+        ),
+    ),
     "joins": (
         20,
         lambda n: f"SELECT count(*) FROM {', '.join(f'(SELECT x + {i} FROM t) t{i}' for i in range(n))}",
@@ -130,6 +176,37 @@ def test_conditions_of_a_chain_go_down_together(
         con.sql(f"SELECT x FROM {f'(SELECT {query} FROM ' * size}t{ends}").run().close()
         counts.append(_calls(partial(push_down_predicates, plans[-1])))
     assert (counts[2] - counts[1]) / (counts[1] - counts[0]) < _MOST_GROWTH
+
+
+@pytest.mark.parametrize(
+    "level",
+    [
+        "SELECT p.a FROM {0} p, {0} q WHERE p.a < {1}",
+        "SELECT p.a FROM {0} p JOIN {0} q USING (a) WHERE p.a <> {1} AND q.a <> -{1}",
+        "SELECT a FROM {0} WHERE a <> {1} UNION ALL SELECT a FROM {0} WHERE a <> -{1}",
+        "SELECT a FROM {0} WHERE a < (SELECT max(a) FROM {0}) + {1}",
+        "SELECT a FROM {0} p WHERE a <> {1} AND EXISTS (FROM {0} q WHERE q.a = p.a + {1})",
+        "SELECT p.a, q.b FROM {0} p JOIN {0} q ON p.a = q.b WHERE p.b <> {1}",
+    ],
+)
+def test_what_is_read_twice_stays_one_node(
+    con: bamquery.Connection, monkeypatch: pytest.MonkeyPatch, level: str
+) -> None:
+    """Conditions and columns of one reader would copy all that is below, and each copy once more."""
+    plans: list[Plan] = []
+
+    def kept(plan: Plan) -> Plan:
+        plans.append(optimizer.optimize(plan))
+        return plans[-1]
+
+    monkeypatch.setattr("bamquery.session.optimized_plans.optimize", kept)
+    counts = []
+    for size in (20, 40, 80):
+        chain = "".join(f", c{i} AS ({level.format(f'c{i - 1}', i)})" for i in range(1, size))
+        con.sql(f"WITH c0 AS (SELECT x AS a, y AS b FROM t){chain} SELECT * FROM c{size - 1}").run().close()
+        counts.append(len(list(nodes_of(plans[-1]))))
+    assert counts[2] - counts[1] == 2 * (counts[1] - counts[0])
+    assert counts[2] < 6 * 80
 
 
 def test_a_rule_that_is_quadratic_is_seen(con: bamquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:

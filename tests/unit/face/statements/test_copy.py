@@ -253,8 +253,11 @@ def test_the_name_of_a_rows_file(ours: Connection) -> None:
         ("FROM read_csv('a.csv', columns={'x': 'VARCHAR'})", "4 columns, not 1"),
         ("FROM read_csv('a.csv', names=['a', 'b', 'c', 'd', 'e'])", "4 columns, not 5"),
         ("FROM read_csv('a.csv', names=[' ', '  '])", "names: a name cannot be empty"),
-        ("FROM read_csv('a.csv', nullstr=[42])", "nullstr: it takes a text or a list of texts"),
-        ("FROM read_csv('a.csv', nullstr=[])", "nullstr: it takes a text or a list of texts, and no empty"),
+        ("FROM read_csv('a.csv', nullstr=[42])", "nullstr: it takes a string or a list of strings"),
+        (
+            "FROM read_csv('a.csv', nullstr=[])",
+            "nullstr: it takes a string or a list of strings, and no",
+        ),
         ("FROM read_csv('a.csv', sample_size=0)", "sample_size: it takes a number of rows, or -1"),
         ("FROM read_csv('a.csv', dateformat='%q')", "dateformat: %q is not understood"),
         ("FROM read_csv('a.csv', timestampformat=5)", "timestampformat: it takes a format such as"),

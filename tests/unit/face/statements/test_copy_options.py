@@ -81,7 +81,7 @@ NOT_BELOW_ZERO = "it takes a whole number not below zero"
         (f"COPY t TO 'x.parquet' (ROW_GROUP_SIZE {'9' * 300})", f"{NOT_BELOW_ZERO}, of 64 bits"),
         ("FROM read_csv('a.csv', delim=NULL)", "delim: it takes one ASCII character"),
         ("FROM read_csv('a.csv', header=NULL)", "header: it takes TRUE or FALSE"),
-        ("FROM read_csv('a.csv', nullstr=[NULL])", "nullstr: it takes a text or a list of texts"),
+        ("FROM read_csv('a.csv', nullstr=[NULL])", "nullstr: it takes a string or a list of strings"),
         ("COPY t TO 'x' (NULLSTR NULL)", "nullstr: it takes a text"),
         ("COPY t TO 'x' (FORCE_QUOTE)", "force_quote: it takes columns in parentheses, or *"),
         ("COPY t TO 'x.foo' (FORMAT foo)", "format: it takes one of csv, parquet, json, arrow"),

@@ -36,6 +36,19 @@ def test_figures_are_duckdbs(ours):
             assert float(given) == pytest.approx(float(wanted), rel=1e-12)
 
 
+@pytest.mark.parametrize("encoding", ["plain", "auto"])
+def test_a_table_is_as_its_rows(ours, encoding):
+    """However it is stored; of several vectors and fragments, strings of few values and nulls among them."""
+    more = f"SELECT r.* FROM ({ROWS}) r, range(700)"
+    ours.sql(f"CREATE TABLE t WITH (encoding = '{encoding}') AS {more}; INSERT INTO t {more}")
+    with ours._session.database.table("t").snapshot() as snapshot:
+        kinds = {c.encoding is None for f in snapshot.fragments for c in f.layout.columns}
+        assert len(snapshot.fragments) == 2
+    assert (False in kinds) == (encoding == "auto")
+    mine, theirs = (ours.sql(f"SUMMARIZE {what}").to_arrow() for what in ("t", f"{more} UNION ALL {more}"))
+    assert render_table(mine.select(EXACT)) == render_table(theirs.select(EXACT))
+
+
 def test_quartiles_are_values(ours):
     ours.sql("CREATE TABLE t AS SELECT * FROM (VALUES (10), (40), (20), (30), (NULL), (50)) v(x)")
     (row,) = ours.sql("SUMMARIZE t").to_arrow().to_pylist()

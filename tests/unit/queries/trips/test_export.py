@@ -88,11 +88,20 @@ def test_bytes_of_columns_and_of_row_groups_that_may_match(snapshot: Snapshot, t
     assert column_bytes(files, ("a", "b"), ("a", 0.0)) == both
 
 
-def test_encoded_columns_are_refused_with_the_way_out(tmp_path: Path) -> None:
+def test_encoded_columns_are_decoded(tmp_path: Path) -> None:
     """Pyarrow alone sees their bytes, not their values."""
-    table = pa.table({"a": pa.array([row % 7 for row in range(5000)], pa.int64())})
+    table = pa.table(
+        {
+            "a": pa.array([row % 7 for row in range(5000)], pa.int64()),
+            "b": pa.array([None if row % 5 == 0 else row * 0.25 for row in range(5000)], pa.float64()),
+            "c": pa.array([f"v{row % 3}" for row in range(5000)], pa.large_string()),
+        }
+    )
     with Database.open(tmp_path / "db") as database:
-        store(database, "t", table, encoding="auto")
-        with database.table("t").snapshot() as found, pytest.raises(StorageError, match="--parquet"):
-            export(found, ("a",), tmp_path / "copy")
-    assert not (tmp_path / "copy").exists()
+        store(database, "t", table, (1700,), encoding="auto")
+        with database.table("t").snapshot() as found:
+            assert all(fragment.layout.is_encoded for fragment in found.fragments)
+            export(found, ("c", "b", "a"), tmp_path / "copy", threads=2)
+    copy = pq.read_table(tmp_path / "copy")
+    assert copy.column_names == ["c", "b", "a"]
+    assert copy.select(["a", "b", "c"]).cast(table.schema).equals(table)

@@ -12,7 +12,7 @@ from bamquery.errors import CatalogError, ConflictError, ConstraintError, Corrup
 from bamquery.storage.database.database import Database
 from bamquery.storage.format.fragment_entry import FragmentEntry
 from bamquery.storage.fragments.rows import table_rows
-from bamquery.storage.fragments.schema_evolution import ColumnRule, Evolution, SchemaVersion
+from bamquery.storage.fragments.schema_evolution import SCHEMA_VERSIONS, ColumnRule, Evolution, SchemaVersion
 from bamquery.storage.tables.manifest import Manifest
 from bamquery.storage.tables.stored_view import StoredView
 
@@ -96,7 +96,7 @@ def test_optimize_leaves_nothing_of_old_columns(database):
     assert database.check().clean
 
 
-def test_small_appends_are_merged_over_eras(database, monkeypatch):
+def test_small_appends_are_merged_over_schema_versions(database, monkeypatch):
     monkeypatch.setattr("bamquery.storage.tables.writer.MERGED_APPENDS", 2)
     append(database, a=3)
     database.table("t").add_column("c", pa.int32(), FIVE)
@@ -249,25 +249,25 @@ def test_what_is_written_is_read_back(manifest):
     assert manifest.is_table == (manifest is MANIFEST)
 
 
-ERA = json.loads(MANIFEST.to_bytes())["eras"][0]
+EARLIER = json.loads(MANIFEST.to_bytes())[SCHEMA_VERSIONS][0]
 
 
 @pytest.mark.parametrize(
     ("manifest", "changes"),
     [
-        (MANIFEST, {"eras": []}),
-        (MANIFEST, {"eras": {}}),
-        (MANIFEST, {"eras": [{}]}),
-        (MANIFEST, {"eras": [{**ERA, "columns": [0]}]}),
-        (MANIFEST, {"eras": [{**ERA, "columns": [0, 0]}]}),
-        (MANIFEST, {"eras": [{**ERA, "columns": [5, None]}]}),
-        (MANIFEST, {"eras": [{**ERA, "columns": [1, None]}]}),
-        (MANIFEST, {"eras": [{**ERA, "columns": [True, None]}]}),
-        (MANIFEST, {"eras": [{**ERA, "schema": "%"}]}),
+        (MANIFEST, {SCHEMA_VERSIONS: []}),
+        (MANIFEST, {SCHEMA_VERSIONS: {}}),
+        (MANIFEST, {SCHEMA_VERSIONS: [{}]}),
+        (MANIFEST, {SCHEMA_VERSIONS: [{**EARLIER, "columns": [0]}]}),
+        (MANIFEST, {SCHEMA_VERSIONS: [{**EARLIER, "columns": [0, 0]}]}),
+        (MANIFEST, {SCHEMA_VERSIONS: [{**EARLIER, "columns": [5, None]}]}),
+        (MANIFEST, {SCHEMA_VERSIONS: [{**EARLIER, "columns": [1, None]}]}),
+        (MANIFEST, {SCHEMA_VERSIONS: [{**EARLIER, "columns": [True, None]}]}),
+        (MANIFEST, {SCHEMA_VERSIONS: [{**EARLIER, "schema": "%"}]}),
         (MANIFEST, {"columns": [{}]}),
         (MANIFEST, {"columns": [{}, {"not_null": 1}]}),
         (MANIFEST, {"columns": [{}, {"default": 1}]}),
-        (MANIFEST, {"columns": [{}, {"initial": ERA["schema"]}]}),
+        (MANIFEST, {"columns": [{}, {"initial": EARLIER["schema"]}]}),
         (MANIFEST, {"columns": [{}, {"other": 1}]}),
         (MANIFEST, {"view": {"sql": "SELECT 1", "columns": []}}),
         (MANIFEST, {"operation": "view"}),

@@ -73,7 +73,7 @@ def test_runs_follow_from_neighbours(kind: str) -> None:
 def test_thinning_is_what_another_condition_does(kind: str, share: float) -> None:
     rows = select(kind, 0.2).rows
     kept = rows[np.random.default_rng(1).random(len(rows)) < share]
-    expected = HitPyramid.count(rows).thinned(share)
+    expected = HitPyramid.count(rows).thin_out(share)
     for level, exact in enumerate(HitPyramid.count(kept).groups):
         assert expected.groups[level] == pytest.approx(exact, rel=0.25, abs=8)
 
@@ -81,9 +81,9 @@ def test_thinning_is_what_another_condition_does(kind: str, share: float) -> Non
 def test_whole_vectors() -> None:
     vectors = np.array([3, 4, 5, 90], np.int64)
     rows = (vectors[:, None] * VECTOR_ROWS + np.arange(VECTOR_ROWS)).reshape(-1)
-    assert HitPyramid.of_vectors(vectors, 4 * VECTOR_ROWS) == HitPyramid.count(rows)
-    assert HitPyramid.of_vectors(vectors[:0], 0) == NOTHING
-    everything = HitPyramid.of_vectors(np.arange(VECTORS), ROWS)
+    assert HitPyramid.from_vectors(vectors, 4 * VECTOR_ROWS) == HitPyramid.count(rows)
+    assert HitPyramid.from_vectors(vectors[:0], 0) == NOTHING
+    everything = HitPyramid.from_vectors(np.arange(VECTORS), ROWS)
     assert everything.groups_of(ROWS) == pytest.approx(1)
     assert everything.runs_of(4096) == 1
 
@@ -116,6 +116,6 @@ def test_edges() -> None:
     assert one.runs_of(64) == 1
     assert HitPyramid.count(np.empty(0, np.int64)) == NOTHING
     assert NOTHING.groups_of(100) == 0
-    assert one.thinned(0.0) == NOTHING
-    assert one.thinned(1.0) is one
-    assert HitPyramid.of_counts(3, range(1, LEVELS)).rows == 3
+    assert one.thin_out(0.0) == NOTHING
+    assert one.thin_out(1.0) is one
+    assert HitPyramid.from_counts(3, range(1, LEVELS)).rows == 3

@@ -260,7 +260,7 @@ def test_expectations_are_what_chance_gives(fragment: Fragment, column: str, cou
     rows = np.sort(random.choice(inside, min(count, len(inside)), replace=False))
     for forced in Strategy:
         exact = choose(fragment, column, rows, candidates, FAST_DRIVE, 512, "direct", forced)
-        hits = HitPyramid.of_vectors(candidates, len(inside)).thinned(len(rows) / len(inside))
+        hits = HitPyramid.from_vectors(candidates, len(inside)).thin_out(len(rows) / len(inside))
         expected = choose(fragment, column, hits, candidates, FAST_DRIVE, 512, "direct", forced)
         assert expected.bytes == pytest.approx(exact.bytes, rel=0.15, abs=2048)
         assert expected.commands == pytest.approx(exact.commands, rel=0.25, abs=6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from decimal import Decimal
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from bamquery.engine.operators.join import lowering, probe_first
 from bamquery.engine.profiling.query_profile import ScanProfile
 from bamquery.plan.expressions import Cast, ColumnRef, Literal
 from bamquery.plan.format import format_expression
+from tests.forced_forms import forced_form
 
 ROWS = 60_000
 DAY = np.datetime64("2024-01-01")
@@ -56,9 +58,13 @@ def _few() -> pa.Table:
     )
 
 
-@pytest.fixture(scope="module")
-def con(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
-    with bamquery.connect(str(tmp_path_factory.mktemp("filters") / "t.bq"), device="cpu", threads=2) as made:
+@pytest.fixture(scope="module", params=["plain", "packed"])
+def con(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
+    path = tmp_path_factory.mktemp("filters") / "t.bq"
+    with (
+        forced_form("packed") if request.param == "packed" else nullcontext(),
+        bamquery.connect(str(path), device="cpu", threads=2) as made,
+    ):
         made.register("facts_", _facts())
         made.register("few_", _few())
         made.sql("CREATE TABLE facts AS SELECT * FROM facts_")
@@ -209,7 +215,7 @@ def test_parts_in_files(con: Connection) -> None:
     few, all_, shown = _both(con, sql)
     result = con.sql(sql)
     result.to_arrow()
-    assert any(operator.details.get("parts") for operator in result.profile.root.walk())
+    assert any(operator.details.get("partitions") for operator in result.profile.root.walk())
     con.sql("RESET memory_limit")
     assert few < all_
     assert "ordered IN (2,000 values)" in shown[0]

@@ -20,27 +20,27 @@ def step(number: int, *, can_fail: bool = False) -> FilterStep:
 
 def test_the_more_selective_of_equal_cost_goes_first() -> None:
     order = AdaptiveFilterOrder([step(0), step(1)], [0.5, 0.01])
-    assert order.next([step(0), step(1)], lambda s: 1.0).number == 1
+    assert order.choose_next([step(0), step(1)], lambda s: 1.0).number == 1
 
 
 def test_the_cheaper_of_equal_selectivity_goes_first() -> None:
     order = AdaptiveFilterOrder([step(0), step(1)], [0.5, 0.5])
-    assert order.next([step(0), step(1)], lambda s: 2.0 - s.number).number == 1
+    assert order.choose_next([step(0), step(1)], lambda s: 2.0 - s.number).number == 1
 
 
 def test_what_was_seen_outweighs_the_guess() -> None:
     order = AdaptiveFilterOrder([step(0), step(1)], [0.01, 0.5])
     order.learn(step(0), 1_000_000, 990_000)
     order.learn(step(1), 1_000_000, 20_000)
-    assert order.next([step(0), step(1)], lambda s: 1.0).number == 1
+    assert order.choose_next([step(0), step(1)], lambda s: 1.0).number == 1
     assert abs(order.selectivity(step(0)) - 0.989) < 1e-3
 
 
 def test_conditions_that_can_fail_wait_and_keep_their_order() -> None:
     waiting = [step(2, can_fail=True), step(1, can_fail=True), step(0)]
     order = AdaptiveFilterOrder([step(0), step(1), step(2)], [0.9, 0.1, 0.1])
-    assert order.next(waiting, lambda s: 1.0).number == 0
-    assert order.next(waiting[:2], lambda s: 1.0 - s.number).number == 2
+    assert order.choose_next(waiting, lambda s: 1.0).number == 0
+    assert order.choose_next(waiting[:2], lambda s: 1.0 - s.number).number == 2
 
 
 @given(st.lists(st.tuples(st.floats(0.01, 0.95), st.floats(0.1, 100.0)), min_size=2, max_size=5))
@@ -59,7 +59,7 @@ def test_independent_filters_cost_least_in_this_order(filters: list[tuple[float,
     order = AdaptiveFilterOrder(every, [selectivity for selectivity, _ in filters])
     waiting, taken, alive = list(every), [], 1.0
     while waiting:
-        chosen = order.next(waiting, lambda s: alive * filters[s.number][1])  # noqa: B023
+        chosen = order.choose_next(waiting, lambda s: alive * filters[s.number][1])  # noqa: B023
         alive *= filters[chosen.number][0]
         taken.append(chosen.number)
         waiting.remove(chosen)

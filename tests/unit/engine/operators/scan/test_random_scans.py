@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.plan.expressions import Call, ColumnRef, Expression, Literal
+from bamquery.storage.format.layout import Encoding
+from tests.forced_forms import FORMS, forced_form
 from tests.stored import run_scan, stored
 
 NAMES = ("i", "f", "s", "d")
@@ -64,9 +68,11 @@ def conditions(draw: st.DrawFn, table: pa.Table) -> Expression:
     return Call(draw(st.sampled_from(OPERATORS)), (column, literal()), pa.bool_())
 
 
-@settings(max_examples=60, deadline=None)
+@pytest.mark.parametrize("form", ["plain", "auto", *FORMS])
+@settings(max_examples=20, deadline=None)
 @given(st.data())
-def test_against_a_filter_in_memory(data: st.DataObject) -> None:
+def test_against_a_filter_in_memory(form: str, data: st.DataObject) -> None:
+    """Over plain tables, and over packed ones as they choose and in vectors of each form."""
     rows = data.draw(st.sampled_from([1, 1023, 1025, 7000]), label="rows")
     table = make(
         rows, data.draw(st.integers(0, 2**32), label="seed"), data.draw(st.booleans(), label="ordered")
@@ -83,7 +89,12 @@ def test_against_a_filter_in_memory(data: st.DataObject) -> None:
     expected = table.combine_chunks().to_batches()[0]
     for predicate in predicates:
         expected = device.filter(expected, predicate)
-    with tempfile.TemporaryDirectory() as folder, stored(Path(folder) / "db", table, cuts) as snapshot:
+    encoding: Encoding = "plain" if form == "plain" else "auto"
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        forced_form(form) if form in FORMS else nullcontext(),
+        stored(Path(folder) / "db", table, cuts, encoding=encoding) as snapshot,
+    ):
         found, profile = run_scan(snapshot, (*outputs, "i"), predicates, **options)
         wanted = expected.select([NAMES.index(name) for name in (*outputs, "i")])
         assert found.num_rows == wanted.num_rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 import pyarrow as pa
 import pytest
@@ -11,6 +12,7 @@ import bamquery
 from bamquery.connection.connection import Connection
 from bamquery.errors import UnsupportedError
 from tests.conformance.harness import random_table
+from tests.forced_forms import forced_form
 from tests.strategies import ALL_TYPES
 from tests.values import plain, same
 
@@ -18,9 +20,12 @@ FIXED = [kind for kind in ALL_TYPES if not pa.types.is_null(kind)]
 CALLS = "count(*), count(a), min(a), max(a)"
 
 
-@pytest.fixture
-def connection() -> Iterator[Connection]:
-    with bamquery.connect(device="cpu") as found:
+@pytest.fixture(params=["plain", "packed"])
+def connection(request: pytest.FixtureRequest) -> Iterator[Connection]:
+    with (
+        forced_form("packed") if request.param == "packed" else nullcontext(),
+        bamquery.connect(device="cpu") as found,
+    ):
         yield found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from decimal import Decimal
 from itertools import product
 
@@ -13,6 +14,7 @@ import pytest
 
 import bamquery
 from bamquery.connection.connection import Connection
+from tests.forced_forms import forced_form
 from tests.oracle import connect
 
 ROWS = 150_000
@@ -40,10 +42,13 @@ def _table() -> pa.Table:
     )
 
 
-@pytest.fixture(scope="module")
-def con(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
+@pytest.fixture(scope="module", params=["plain", "packed"])
+def con(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
     path = tmp_path_factory.mktemp("thresholds") / "t.bq"
-    with bamquery.connect(str(path), device="cpu", threads=2) as made:
+    with (
+        forced_form("packed") if request.param == "packed" else nullcontext(),
+        bamquery.connect(str(path), device="cpu", threads=2) as made,
+    ):
         table = _table()
         made.register("rows_", table.slice(0, 100_000))
         made.register("more_", table.slice(100_000))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bamquery import _native
 from bamquery.storage.encodings.packed.parameters import PACKED_VECTOR, WIDTHS, find_fault
 from bamquery.storage.format.layout import VECTOR_ROWS
-from docs.packed_decoder import decode_vector
+from docs.tools.packed_decoder import decode_vector
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float32", "float64")
@@ -88,8 +88,18 @@ class Packed:
         valid = np.unpackbits(bitmap, count=len(rows), bitorder="little").astype(bool)
         return plain_values(self.kind, values, len(rows)), valid
 
+    def pick(self, positions: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Some rows by the native decoder, from payloads in memory."""
+        values = np.full(self.stored_bytes(len(positions)), 0xA5, np.uint8)
+        bitmap = np.full(-(-len(positions) // 8), 0xFF, np.uint8)
+        vectors = self.data, self.starts, self.parameters, self.vector_rows
+        nulls = _native.pick_rows(self.kind, *vectors, *self.scale, positions, values, bitmap)
+        valid = np.unpackbits(bitmap, count=len(positions), bitorder="little").astype(bool)
+        assert nulls == len(positions) - valid.sum()
+        return plain_values(self.kind, values, len(positions)), valid
+
     def compare(
-        self, terms: Sequence[tuple[Sequence[tuple[int, int]], bool]], *, wants_nulls: bool = False
+        self, terms: Sequence[tuple[Sequence[tuple[int, int]], bool]], *, nulls_pass: bool = False
     ) -> NDArray[np.bool_]:
         """Which rows pass: terms have intervals of keys, and whether they are negated."""
         size = 16 if self.kind == "int128" else 8
@@ -107,7 +117,7 @@ class Packed:
             *self.scale,
             counts,
             keys,
-            wants_nulls,
+            nulls_pass,
             mask,
         )
         passing = np.unpackbits(mask, count=self.rows, bitorder="little").astype(bool)

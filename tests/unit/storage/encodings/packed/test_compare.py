@@ -36,11 +36,13 @@ def within(keys, intervals):
     return found
 
 
-def check(packed: Packed, keys, valid, terms) -> None:
+def check(packed: Packed, keys, valid, terms, *, nulls_pass: bool = False) -> None:
     expected = valid.copy()
     for intervals, negated in terms:
         expected &= within(keys, intervals) != negated
-    assert np.array_equal(packed.compare(terms), expected), (packed.kind, terms, packed.parameters)
+    expected |= ~valid & nulls_pass
+    found = packed.compare(terms, nulls_pass=nulls_pass)
+    assert np.array_equal(found, expected), (packed.kind, terms, packed.parameters)
 
 
 @pytest.mark.parametrize("rows", [1, 33, 1024, 1500])
@@ -70,8 +72,10 @@ def test_conditions_pass_what_values_pass(kind: str, rows: int, level: str) -> N
         check(packed, keys, valid, [])
         check(packed, keys, valid, [([], False)])
         check(packed, keys, valid, [([(5, 4)], False)])
-        assert np.array_equal(packed.compare([], wants_nulls=True), ~valid)
-        assert np.array_equal(packed.compare([([], False)], wants_nulls=True), ~valid)
+        check(packed, keys, valid, [(lists, True)], nulls_pass=True)
+        check(packed, keys, valid, [([], False)], nulls_pass=True)
+        check(packed, keys, valid, [], nulls_pass=True)
+        check(packed, keys, valid, [([(int(key), int(key)) for key in keys[::3]], False)])
 
 
 @pytest.mark.parametrize("kind", FLOATS)
@@ -112,6 +116,24 @@ def test_any_condition_on_scaled_integers(data: st.DataObject) -> None:
     everything = np.ones(len(values), bool)
     for terms in ([([(0, bound)], False)], [([(bound, top)], False)], [([(bound, bound)], True)]):
         check(packed, keys, everything, terms)
+
+
+@pytest.mark.parametrize("bits", [*range(1, 27), 33])
+def test_codes_of_every_width_by_every_kind_of_interval(bits: int, level: str) -> None:
+    """One, its complement, a few and very many; dense and far apart; with escapes and nulls."""
+    random = np.random.default_rng(bits)
+    values = random.integers(-5, (1 << bits) - 5, 2600)
+    valid = np.ones(len(values), bool)
+    if bits > 3:
+        values[random.integers(0, len(values), 9)] = random.choice([2**40, -(2**50), 7], 9)
+        valid = random.random(len(values)) < 0.9
+    packed = pack("int64", np.where(valid, values, 0), valid)
+    keys = order_keys("int64", np.where(valid, values, 0))
+    for count in (1, 2, 3, 8, 40, 700):
+        some = random.choice(keys, count)
+        intervals = [(int(key), int(key) + int(random.integers(0, 3))) for key in some]
+        for negated in (False, True):
+            check(packed, keys, valid, [(intervals, negated)], nulls_pass=negated)
 
 
 def test_a_vector_within_or_without_is_not_decoded() -> None:

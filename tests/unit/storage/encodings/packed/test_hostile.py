@@ -116,10 +116,15 @@ def test_any_bytes_are_values_or_an_error(kind: str, seed: int) -> None:
         assert (written[:GUARD] == 0xA5).all()
         assert (written[-GUARD:] == 0xA5).all()
     column.compare([([(5, 2**31)], False), ([(7, 7)], True)])
-    column.compare([], wants_nulls=True)
+    column.compare([], nulls_pass=True)
+    column.compare([([(key, key + 1) for key in range(0, 400, 5)], False)])
     found, valid = column.unpack()
     taken = np.arange(rows)
     assert_same(kind, column.take(taken), *zero_nulls(found, valid))
+    for share in (0.01, 0.5, 1):
+        some = taken[random.random(rows) < share]
+        values, known = zero_nulls(found, valid)
+        assert_same(kind, column.pick(some), values[some], known[some])
     expected, expected_valid = column.oracle()
     if kind == "bool":
         expected &= 1

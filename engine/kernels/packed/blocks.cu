@@ -1,0 +1,125 @@
+// Rows of a packed column out of single blocks: where their codes are, what they say, and what else is
+// wanted.
+//
+// A code lies within 8 bytes, and so in one block or in two: a row is two items. What is behind the codes, an
+// escape or a bit of a raw vector's bitmap, is asked for once they are known.
+#include "engine/kernels/packed/scan_packed.hpp"
+#include "engine/kernels/scan_launch.hpp"
+
+namespace bamquery {
+
+namespace {
+
+using Value = BAMQUERY_SCAN_TYPE;
+
+// For each row i `mark(i)`, which says whether it is marked: bits of `mask`, and how many there are in
+// `counts` of each 1,024 rows. A warp takes these; all lanes call.
+template <typename Mark>
+__device__ inline void mark_rows(uint32_t count, uint32_t* mask, uint32_t* counts, const Mark& mark) {
+  const uint32_t lane = Lanes::lane();
+  const uint32_t tiles = (count + kVectorRows - 1) / kVectorRows;
+  for (uint32_t tile = blockIdx.x * kWarps + threadIdx.x / 32; tile < tiles; tile += gridDim.x * kWarps) {
+    uint32_t total = 0;
+    for (uint32_t word = 0; word < kVectorWords; ++word) {
+      const uint32_t row = tile * kVectorRows + word * 32 + lane;
+      const bool marked = row < count && mark(row);
+      const uint32_t bits = __ballot_sync(~0u, marked);
+      if (lane == 0) mask[static_cast<uint64_t>(tile) * kVectorWords + word] = bits;
+      total += bit_count(bits);
+    }
+    if (lane == 0) counts[tile] = total;
+  }
+}
+
+}  // namespace
+
+/// Of each row two bytes of the file: where what holds its code or its raw value begins, and where that goes
+/// on in another block, else the same. Marks rows that have any. A warp takes 1,024.
+extern "C" __global__ void __launch_bounds__(kThreads)
+    scan_packed_items(const PackedRows rows, uint64_t* offsets, uint32_t* mask, uint32_t* counts) {
+  mark_rows(rows.count, mask, counts, [&](uint32_t i) {
+    const uint32_t position = rows.positions[i];
+    const PackedReader<Value> reader(rows.packed, position / kVectorRows);
+    const uint32_t bits = reader.is_raw() ? 8 * static_cast<uint32_t>(sizeof(Value)) : reader.bits();
+    const uint32_t bit = position % kVectorRows * bits;
+    const uint64_t begin = rows.payload(position) + bit / 8;
+    const uint64_t last = begin + (bit % 8 + bits + 7) / 8 - 1;
+    const bool crosses = bits != 0 && begin / rows.block_bytes != last / rows.block_bytes;
+    offsets[2 * static_cast<uint64_t>(i)] = begin;
+    offsets[2 * static_cast<uint64_t>(i) + 1] = crosses ? last / rows.block_bytes * rows.block_bytes : begin;
+    return bits != 0;
+  });
+}
+
+/// to[i] = from[picked[i]], `each` at a time, for i < *count.
+extern "C" __global__ void __launch_bounds__(kThreads)
+    scan_packed_pick(const uint64_t* from, const uint32_t* picked, const uint32_t* count, uint32_t each,
+                     uint64_t* to) {
+  const uint32_t end = *count * each;
+  for (uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < end; i += gridDim.x * kThreads) {
+    to[i] = from[static_cast<uint64_t>(picked[i / each]) * each + i % each];
+  }
+}
+
+/// The values that `words` say, what was read at each row's two `offsets`; of nulls zero. `valid` (null:
+/// nobody asks) gets a byte each. Marks rows of which more must be read, and says in `more` from which byte
+/// on.
+extern "C" __global__ void __launch_bounds__(kThreads)
+    scan_packed_words(const PackedRows rows, const uint64_t* offsets, const uint64_t* words, Value* to,
+                      uint8_t* valid, uint64_t* more, uint32_t* mask, uint32_t* counts) {
+  mark_rows(rows.count, mask, counts, [&](uint32_t i) {
+    const uint32_t position = rows.positions[i];
+    const uint32_t row = position % kVectorRows;
+    const PackedReader<Value> reader(rows.packed, position / kVectorRows);
+    uint64_t word = 0;
+    if (reader.bits() != 0) {
+      const uint64_t begin = offsets[2 * static_cast<uint64_t>(i)];
+      word = words[2 * static_cast<uint64_t>(i)];
+      if (offsets[2 * static_cast<uint64_t>(i) + 1] != begin) {
+        const uint32_t before = rows.block_bytes - static_cast<uint32_t>(begin % rows.block_bytes);
+        word |= words[2 * static_cast<uint64_t>(i) + 1] << 8 * before;
+      }
+    }
+    bool marked = false;
+    bool found = true;
+    Value value{};
+    if (reader.is_raw()) {
+      value = PackedReader<Value>::value_of_bits(word);
+      marked = reader.has_nulls();
+      more[i] = rows.payload(position) + packed_bitmap_start(reader.rows(), sizeof(Value)) + row / 8;
+    } else {
+      const uint64_t code = packed_code_of_word(word, reader.bits(), row);
+      const uint64_t first = reader.first_special();
+      marked = code >= first && code - first < reader.escapes();
+      found = code < first;
+      if (found) value = reader.value(code);
+      more[i] = rows.payload(position) + packed_code_bytes(reader.bits(), reader.rows()) +
+                (marked ? 8 * (code - first) : 0);
+    }
+    to[i] = value;
+    if (valid != nullptr) valid[i] = found ? 1 : 0;
+    return marked;
+  });
+}
+
+/// The rows that were marked, `picked` of them, by the words of which more had to be read.
+extern "C" __global__ void __launch_bounds__(kThreads)
+    scan_packed_more(const PackedRows rows, const uint32_t* picked, const uint32_t* count,
+                     const uint64_t* words, Value* to, uint8_t* valid) {
+  const uint32_t end = *count;
+  for (uint32_t n = blockIdx.x * kThreads + threadIdx.x; n < end; n += gridDim.x * kThreads) {
+    const uint32_t i = picked[n];
+    const uint32_t position = rows.positions[i];
+    const PackedReader<Value> reader(rows.packed, position / kVectorRows);
+    bool found = true;
+    if (reader.is_raw()) {
+      found = (words[i] >> position % 8 & 1) != 0;
+      if (!found) to[i] = Value{};
+    } else {
+      to[i] = PackedReader<Value>::value_of_bits(words[i]);
+    }
+    if (valid != nullptr) valid[i] = found ? 1 : 0;
+  }
+}
+
+}  // namespace bamquery

@@ -1,0 +1,134 @@
+"""Vectors of a packed column in memory, as they are stored: compared, or decoded, when that is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery import _native
+from bamquery.errors import CorruptionError
+from bamquery.storage.encodings.plain import ColumnPlace
+from bamquery.storage.format.layout import VECTOR_ROWS, PackedLayout
+from bamquery.storage.format.storable_types import value_bits, value_kind
+from bamquery.storage.statistics.order_keys import KeyCondition
+
+_VECTOR_BYTES = VECTOR_ROWS // 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedVectors:
+    """Payloads of some vectors, end to end. Positions are those among these vectors' rows.
+
+    Attributes:
+        place: the column's.
+        encoding: what its vectors share.
+        vectors: ascending numbers.
+        payload: a buffer of all payloads.
+        lengths: of each payload in bytes.
+        parameters: 16 bytes a vector.
+    """
+
+    place: ColumnPlace
+    encoding: PackedLayout
+    vectors: NDArray[np.int64]
+    payload: Any
+    lengths: NDArray[np.int64]
+    parameters: NDArray[np.uint8]
+
+    @property
+    def row_count(self) -> int:
+        """Rows of all these vectors."""
+        return int(self.place.vector_rows(self.vectors).sum())
+
+    def positions(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where rows of the fragment are among these vectors' rows; all are there."""
+        vectors = self.vectors
+        if not len(vectors):
+            return rows
+        first, last = int(vectors[0]), int(vectors[-1])
+        if last - first == len(vectors) - 1:
+            return rows - first * VECTOR_ROWS
+        moved = np.zeros(last + 1 - first, np.int64)  # of each vector, how many rows it has moved ahead
+        moved[vectors - first] = (vectors - np.arange(len(vectors))) * VECTOR_ROWS
+        return rows - moved[rows // VECTOR_ROWS - first]
+
+    def decode(self) -> pa.Array[Any]:
+        """All values.
+
+        Raises:
+            CorruptionError: bytes cannot be a column.
+        """
+        return self._array(self.row_count, None)
+
+    def pick(self, positions: NDArray[np.int64]) -> pa.Array[Any]:
+        """The values at ascending positions.
+
+        Raises:
+            CorruptionError: bytes cannot be a column.
+        """
+        return self._array(len(positions), positions)
+
+    def compare(self, condition: KeyCondition) -> tuple[NDArray[np.uint8], int]:
+        """A bit for each row, whether it passes, 128 bytes for each vector; and how many rows pass.
+
+        Raises:
+            CorruptionError: bytes cannot be a column.
+        """
+        kind = value_kind(self.place.type)
+        words = 2 if kind == "int128" else 1
+        bounds = np.array(
+            [
+                key >> (64 * word) & 0xFFFFFFFFFFFFFFFF
+                for interval in condition.intervals
+                for key in interval
+                for word in range(words)
+            ],
+            np.uint64,
+        )
+        terms = np.array([(len(condition.intervals), 0)], np.int64)
+        mask = np.zeros(len(self.vectors) * _VECTOR_BYTES, np.uint8)
+        with self._naming():
+            count = _native.compare_packed(*self._arguments(kind), terms, bounds, condition.nulls, mask)
+        return mask, count
+
+    def _array(self, rows: int, positions: NDArray[np.int64] | None) -> pa.Array[Any]:
+        place = self.place
+        values = pa.allocate_buffer(-(-rows * value_bits(place.type) // 8))
+        bitmap = pa.allocate_buffer(-(-rows // 8)) if place.null_counts[self.vectors].any() else None
+        arguments = self._arguments(value_kind(place.type))
+        with self._naming():
+            if positions is None:
+                nulls = _native.unpack_vectors(*arguments, values, bitmap)
+            else:
+                nulls = _native.pick_rows(*arguments, positions, values, bitmap)
+        return pa.Array.from_buffers(place.type, rows, [bitmap if nulls else None, values], nulls)
+
+    def _arguments(
+        self, kind: str
+    ) -> tuple[str, Any, NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], int, int]:
+        """What native functions take of vectors and their column."""
+        starts = np.cumsum(self.lengths) - self.lengths
+        rows = self.place.vector_rows(self.vectors)
+        return (
+            kind,
+            self.payload,
+            starts,
+            self.parameters,
+            rows,
+            self.encoding.divisor,
+            self.encoding.origin,
+        )
+
+    @contextmanager
+    def _naming(self) -> Iterator[None]:
+        """Say of which column an error is."""
+        try:
+            yield
+        except ValueError as error:
+            raise CorruptionError(f'column "{self.place.name}": {error}', self.place.path) from error

@@ -1,0 +1,23 @@
+// Some rows of packed vectors that are in memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "storage/native/packed/decode.hpp"
+
+namespace bamquery {
+
+/// Decodes the rows at `positions`, ascending, among those of the vectors, end to end: one by one where a
+/// vector has few of them, else out of the vector's values.
+///
+/// Arguments otherwise are as `unpack_vectors` takes them, and so are `values` and `bitmap`, for as many rows
+/// as there are positions. Returns the number of nulls. Raises std::invalid_argument where parameters are
+/// impossible, or a position is not that of a row behind the one before.
+std::int64_t pick_rows(ValueKind kind, std::span<const std::byte> payload,
+                       std::span<const std::int64_t> starts, std::span<const PackedVector> vectors,
+                       std::span<const std::int64_t> rows, const PackedScale& scale,
+                       std::span<const std::int64_t> positions, std::byte* values, std::uint8_t* bitmap);
+
+}  // namespace bamquery

@@ -1,0 +1,98 @@
+"""Programs of tests are compiled once, whoever asks for them; again where what they are made of changed."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests import compiled_programs
+from tests.compiled_programs import compile_program, precompile
+
+COMPILER = """#!/bin/sh
+# Writes down what it is asked for; programs are their sources' text.
+echo "$*" >> {log}
+for argument; do
+  case "$argument" in
+    -v) echo "version 1" >&2; exit ;;
+    *.cpp | *.hpp) source="$argument" ;;
+    -E) shows=yes ;;
+  esac
+  output="$argument"
+done
+grep -q '#error' "$source" && exit 1
+if [ -n "$shows" ]; then cat "$source"; else sleep 0.2; cp "$source" "$output"; fi
+"""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(compiled_programs, "_KEPT", tmp_path / "kept")
+    caches = (compiled_programs._forget_unused, compiled_programs._version)
+    for cache in caches:
+        cache.cache_clear()
+    yield
+    for cache in caches:
+        cache.cache_clear()
+
+
+@pytest.fixture
+def compiler(tmp_path: Path) -> str:
+    path = tmp_path / "compiler"
+    path.write_text(COMPILER.format(log=tmp_path / "log"))
+    path.chmod(0o700)
+    return str(path)
+
+
+def made(tmp_path: Path) -> list[str]:
+    """What the compiler has made: programs and headers."""
+    return [line for line in (tmp_path / "log").read_text().splitlines() if " -o " in line]
+
+
+def test_those_who_want_the_same_at_a_time_compile_it_once(compiler: str, tmp_path: Path) -> None:
+    source = tmp_path / "a.cpp"
+    source.write_text("one")
+    with ThreadPoolExecutor(4) as pool:
+        programs = list(
+            pool.map(lambda n: compile_program(compiler, ["-O1"], [source], tmp_path / f"a{n}"), range(4))
+        )
+    assert [program.read_text() for program in programs] == ["one"] * 4
+    assert len(made(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("what", ["source", "flags"])
+def test_what_changed_is_compiled_again(what: str, compiler: str, tmp_path: Path) -> None:
+    source, flags = tmp_path / "a.cpp", ["-O1"]
+    source.write_text("one")
+    compile_program(compiler, flags, [source], tmp_path / "a")
+    if what == "source":
+        source.write_text("two")
+    else:
+        flags = ["-O2"]
+    found = compile_program(compiler, flags, [source], tmp_path / "a")
+    assert found.read_text() == source.read_text()
+    assert len(made(tmp_path)) == 2
+
+
+def test_what_did_not_compile_is_tried_again(compiler: str, tmp_path: Path) -> None:
+    source = tmp_path / "a.cpp"
+    source.write_text("#error")
+    for _ in range(2):
+        with pytest.raises(compiled_programs.subprocess.CalledProcessError):
+            compile_program(compiler, [], [source], tmp_path / "a")
+    source.write_text("one")
+    assert compile_program(compiler, [], [source], tmp_path / "a").read_text() == "one"
+
+
+def test_a_header_is_read_once_and_looked_for_first(compiler: str, tmp_path: Path) -> None:
+    header, source = Path("room", "a.hpp"), tmp_path / "a.cpp"
+    (tmp_path / "room").mkdir()
+    (tmp_path / header).write_text("header")
+    source.write_text(f'#include "{header}"')
+    for number in range(2):
+        folder = precompile(compiler, ["-O1"], tmp_path, header, tmp_path / f"precompiled{number}")
+        assert (folder / "room" / "a.hpp.gch").read_text() == "header"
+    compile_program(compiler, ["-O1", f"-iquote{tmp_path}"], [source], tmp_path / "a", precompiled=folder)
+    first, second = made(tmp_path)
+    assert "c++-header" in first
+    assert second.index(f"-iquote{folder}") < second.index(f"-iquote{tmp_path} ")

@@ -86,16 +86,16 @@ def test_another_way_is_worth_a_try_that_may_be_cheaper() -> None:
     near, at_most, far = (choice(Strategy.FETCH_BLOCKS, commands(s)) for s in (1.9, 2.0, 2.1))
     vectors = choice(Strategy.FETCH_VECTORS, link(1.8))
     seen = Corrections(MODEL)
-    assert seen.promising(STREAM, [near]) is None, "nothing is known of the chosen way either"
+    assert seen.choose_untried(STREAM, [near]) is None, "nothing is known of the chosen way either"
     seen.learn([STREAM], 1.0)
-    assert seen.promising(STREAM, [near]) is near
-    assert seen.promising(STREAM, [at_most, far]) is None
-    assert seen.promising(STREAM, [near, vectors, far]) is vectors
-    assert seen.promising(STREAM, [vectors, near]) is vectors
-    assert seen.promising(STREAM, []) is None
+    assert seen.choose_untried(STREAM, [near]) is near
+    assert seen.choose_untried(STREAM, [at_most, far]) is None
+    assert seen.choose_untried(STREAM, [near, vectors, far]) is vectors
+    assert seen.choose_untried(STREAM, [vectors, near]) is vectors
+    assert seen.choose_untried(STREAM, []) is None
     seen.learn([vectors], 1.8)
-    assert seen.promising(STREAM, [near, vectors]) is near
-    assert NO_CORRECTIONS.promising(STREAM, [near]) is None
+    assert seen.choose_untried(STREAM, [near, vectors]) is near
+    assert NO_CORRECTIONS.choose_untried(STREAM, [near]) is None
 
 
 def test_only_reads_of_some_size_have_tried_a_way() -> None:
@@ -103,9 +103,9 @@ def test_only_reads_of_some_size_have_tried_a_way() -> None:
     for size, tried in ((0.1, False), (0.13, True)):
         seen = Corrections(MODEL)
         seen.learn([choice(Strategy.STREAM, link(size))], 0.06)  # what it took does not matter
-        assert (seen.promising(STREAM, [near]) is near) == tried
+        assert (seen.choose_untried(STREAM, [near]) is near) == tried
     small, other = choice(Strategy.STREAM, link(1e-6)), choice(Strategy.FETCH_BLOCKS, commands(1.9e-6))
     for size, tried in ((1e-4, False), (1.6e-4, True)):
         seen = Corrections(MODEL)
         seen.learn([choice(Strategy.STREAM, link(size))], size)
-        assert (seen.promising(small, [other]) is other) == tried
+        assert (seen.choose_untried(small, [other]) is other) == tried

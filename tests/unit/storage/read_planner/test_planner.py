@@ -20,7 +20,7 @@ from bamquery.storage.read_planner.column_demands import (
 )
 from bamquery.storage.read_planner.cost_model import CostModel, Path, ProcessorRates, ReadDemand, Resource
 from bamquery.storage.read_planner.device_profile import ASSUMED, DeviceProfile
-from bamquery.storage.read_planner.hit_pyramid import HitPyramid
+from bamquery.storage.read_planner.hit_pyramid import LEVELS, HitPyramid
 from bamquery.storage.read_planner.planner import Choice, Strategy, plan_reads
 from bamquery.storage.read_planner.processor_profile import ASSUMED_PROCESSOR
 from bamquery.storage.readers.block_reader import ReadCounters
@@ -191,7 +191,7 @@ def test_demands_of_a_gpu(verifies: bool) -> None:
     wide = ColumnShape((BufferShape(64),))
     for runs, path in ((1, Path.SEQUENTIAL), (2, Path.VECTORS)):
         assert shape_demands(wide, hits, 32, runs, reader)[Strategy.STREAM].path is path
-    few = shape_demands(wide, hits.thin_out(0.05), 100, 3, reader)
+    few = shape_demands(wide, HitPyramid((0.3,) * LEVELS), 100, 3, reader)
     assert few[Strategy.FETCH_VECTORS].commands == 1, "less than one is expected"
 
 

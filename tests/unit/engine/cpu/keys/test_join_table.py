@@ -68,6 +68,14 @@ def test_keys_of_one_hash_are_told_apart(monkeypatch) -> None:
     assert list(zip(positions.tolist(), found.tolist(), strict=True)) == [(i, i) for i in range(4)]
 
 
+def test_nulls_without_a_type() -> None:
+    keys = _batch(pa.array([1.5, 2.5]), pa.nulls(2))
+    ((_, positions, found),) = CpuJoinTable(keys, [False, True]).matches(keys)
+    assert list(zip(positions.tolist(), found.tolist(), strict=True)) == [(0, 0), (1, 1)]
+    ((_, positions, _),) = CpuJoinTable(keys, [False, False]).matches(keys)
+    assert not len(positions)
+
+
 def test_memory_of_tables() -> None:
     rows = 1 << 10
     numbers = np.arange(rows)

@@ -14,7 +14,7 @@ import pytest
 import bamquery
 from bamquery.connection.connection import Connection
 from bamquery.engine.operators.base.dynamic_filter import DynamicCondition, DynamicFilter
-from bamquery.engine.operators.join import probe_first
+from bamquery.engine.operators.join import lowering, probe_first
 from bamquery.engine.profiling.query_profile import ScanProfile
 from bamquery.plan.expressions import Cast, ColumnRef, Literal
 from bamquery.plan.format import format_expression
@@ -312,9 +312,12 @@ def test_not_first_where_more_than_keys_counts(con: Connection, sql: str) -> Non
     assert shown == []
 
 
-@pytest.mark.parametrize(("rows", "first"), [(10, True), (9, False)])
-def test_a_side_is_probed_first_that_has_half_the_rows(con: Connection, rows: int, first: bool) -> None:
-    con.sql(f"CREATE TABLE rows{rows} AS SELECT i + 4100 AS n FROM range({rows}) r(i)")
+@pytest.mark.parametrize(("rows", "most", "first"), [(10, 5, True), (9, 5, False), (10, 4, False)])
+def test_a_side_is_probed_first_that_has_half_the_rows(
+    con: Connection, monkeypatch: pytest.MonkeyPatch, rows: int, most: int, first: bool
+) -> None:
+    monkeypatch.setattr(lowering, "MOST_ROWS", most)
+    con.sql(f"CREATE OR REPLACE TABLE rows{rows} AS SELECT i + 4100 AS n FROM range({rows}) r(i)")
     result = con.sql(f"SELECT small FROM few SEMI JOIN rows{rows} ON n = small")
     assert sorted(result.fetchall()) == [(4100,), (4101,), (4105,)]
     said = [part.details.get("reads_first") for part in result.profile.root.walk()]
@@ -334,9 +337,10 @@ def test_more_rows_than_are_kept_say_nothing_of_the_build_side(
 @pytest.mark.parametrize("kind", ["ASOF", "ASOF LEFT"])
 def test_an_asof_join_passes_on_what_is_of_its_left_side(con: Connection, kind: str) -> None:
     joined = f"(SELECT f.*, e.small AS before FROM facts f {kind} JOIN few e ON f.ordered >= e.small)"
-    few, all_, shown = _both(con, f"SELECT payload FROM {joined} a JOIN few d ON a.ordered = d.small")
-    assert few < all_ / 3
-    assert len(shown) == 1
+    for key in ("ordered", "holes"):  # of more columns than the right side has
+        few, all_, shown = _both(con, f"SELECT payload FROM {joined} a JOIN few d ON a.{key} = d.small")
+        assert few < all_ / 3
+        assert len(shown) == 1
     _, _, shown = _both(con, f"SELECT payload FROM {joined} a JOIN few d ON a.before = d.small")
     assert shown == []
 

@@ -11,10 +11,13 @@ from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.base.dynamic_filter import DynamicFilter
 from bamquery.engine.operators.join import key_filter
-from bamquery.engine.operators.join.key_filter import KeySummary
+from bamquery.engine.operators.join.join import Join
+from bamquery.engine.operators.join.key_filter import KeySummary, push_filter_to_sides
 from bamquery.engine.operators.join.pairs import JoinCondition
 from bamquery.engine.settings import Settings
-from bamquery.plan.expressions import ColumnRef
+from bamquery.plan.expressions import Call, ColumnRef, Expression
+from bamquery.plan.nodes import JoinKind
+from tests.conformance.harness import Rows
 
 KEY = (ColumnRef(0, "k", pa.int64()),)
 
@@ -40,6 +43,7 @@ def _published(
     ]
 
 
+_LESS = Call("less", (ColumnRef(0, "k", pa.int64()), ColumnRef(1, "k", pa.int64())), pa.bool_())
 BOUNDS = ["(k >= 1)", "(k <= 9)"]
 
 
@@ -78,3 +82,61 @@ def test_of_too_many_bytes_none_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_keys_beyond_the_memory_are_not_named() -> None:
     assert _published([[*range(1, 10_000)], [5], [5]]) == ["k IN (9,999 values)"]
     assert _published([[*range(1, 10_000)], [5], [5]], limit="100kB") == ["(k >= 1)", "(k <= 9999)"]
+
+
+class _Scan(Rows):
+    """Notes what filters it is offered, and takes all."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.table({"k": pa.array([1], pa.int64())}))
+        self.taken: list[Expression] = []
+
+    def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
+        self.taken.append(value)
+        return True
+
+
+@pytest.mark.parametrize(
+    ("kind", "of_probe", "of_build"),
+    [
+        ("inner", (1, 1), (1, 1)),
+        ("left", (1, 0), (0, 0)),
+        ("right", (0, 0), (0, 1)),
+        ("full", (0, 0), (0, 0)),
+        ("semi", (1, 1), (0, 0)),
+        ("anti", (1, 0), (0, 0)),
+        ("single", (1, 0), (0, 0)),
+        ("mark", (1, 0), (0, 0)),
+    ],
+)
+def test_sides_that_a_filter_on_a_key_goes_to(
+    kind: JoinKind, of_probe: tuple[int, int], of_build: tuple[int, int]
+) -> None:
+    for place, expected in enumerate((of_probe, of_build)):
+        for nulls_equal in (False, True):
+            probe, build = _Scan(), _Scan()
+            condition = JoinCondition(KEY, KEY, (nulls_equal,))
+            key = ColumnRef(place, "k", pa.int64())
+            taken = push_filter_to_sides((probe, build), kind, condition, key, DynamicFilter("a test"))
+            own = tuple(int(side == place and expected[side]) for side in (0, 1))
+            sides = len(probe.taken), len(build.taken)
+            assert sides == (own if nulls_equal else expected)
+            assert taken == any(sides)
+            assert {*probe.taken, *build.taken} <= {*KEY}
+
+
+def test_a_filter_goes_down_through_so_many_joins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_filter, "_MOST_JOINS", 2)
+    condition, known = JoinCondition(KEY, KEY, (False,)), DynamicFilter("a test")
+    taken = [push_filter_to_sides((_Scan(), _Scan()), "inner", condition, KEY[0], known) for _ in range(3)]
+    assert taken == [True, True, False]
+
+
+def test_a_side_that_is_read_first_is_held_too() -> None:
+    probe, build = _Scan(), _Scan()
+    join = Join(probe, build, "semi", JoinCondition(KEY, KEY, (False,), _LESS), probe.fields)
+    assert join.reservations == 1
+    assert join.filter_build()
+    assert build.taken == [*KEY]
+    assert join.reservations == 2
+    assert not join.runs_again

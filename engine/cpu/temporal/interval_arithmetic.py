@@ -29,7 +29,6 @@ from bamquery.engine.cpu.kernels import (
     operand,
     valid_rows,
 )
-from bamquery.engine.cpu.numeric.rounding import half_away_from_zero
 from bamquery.engine.cpu.temporal.interval_columns import (
     DAY_MICROSECONDS,
     DAYS_PER_MONTH,
@@ -65,7 +64,7 @@ def _to_interval(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     nothing = np.zeros(rows, np.int64)
     if pa.types.is_floating(column.type):
         with np.errstate(all="ignore"):
-            micros = half_away_from_zero(np.asarray(operand(column)) * UNIT_MICROSECONDS[name])
+            micros = np.rint(np.asarray(operand(column)) * UNIT_MICROSECONDS[name])
             fine = np.abs(micros) < 2.0**63
         if (~fine & known_mask(known, rows)).any():
             raise ExecutionError(f"INTERVAL overflow: so many {name}s are more than an INTERVAL holds")

@@ -204,6 +204,12 @@ KNOWN: Final = (
         lambda a: a.name == "try_strptime" and a.theirs == _YEAR_1900 and a.ours in ("None", "0"),
     ),
     Known(
+        "`time_bucket` by months of a DATE outside of TIMESTAMP's range",
+        "a DATE",
+        "an error",
+        lambda a: a.name == "time_bucket" and "(DATE) cannot be cast to TIMESTAMP" in a.ours,
+    ),
+    Known(
         "`time_bucket` of a TIMESTAMPTZ and a start more than 292,271 years away",
         "an error",
         "an answer",

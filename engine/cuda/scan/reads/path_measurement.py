@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,7 @@ def measure_paths(chunk: ChunkMemory, columns: list[ScanColumn], assumed: GpuPro
             return None
         chunk.state.wait_for(chunk.state.stream)
         streamed.append(loaded.seconds())
-        checked.append(_seconds(chunk, reads.check))
+        checked.append(_seconds(chunk, _clocked(chunk, reads.check)))
     vectors = np.arange(0, chunk.rows.count, _PICKED)
     picked = _fastest(chunk, partial(reads.pick, vectors * VECTOR_ROWS))
     places = reads.block_places()
@@ -76,16 +76,25 @@ def _will_do(chunk: ChunkMemory, column: ScanColumn) -> bool:
     return chunk.stored_column(column).form is not Form.STRINGS and chunk.is_mapped(column.name, "values")
 
 
-def _fastest(chunk: ChunkMemory, start: Callable[[], object]) -> float:
-    return min(_seconds(chunk, start) for _ in range(_TURNS))
+_Clock: TypeAlias = "Callable[[], float]"
+"""Seconds that something took on the GPU, once it has ended."""
 
 
-def _seconds(chunk: ChunkMemory, start: Callable[[], object]) -> float:
+def _fastest(chunk: ChunkMemory, start: Callable[[], _Clock]) -> float:
+    return min(_seconds(chunk, start()) for _ in range(_TURNS))
+
+
+def _seconds(chunk: ChunkMemory, clock: _Clock) -> float:
+    chunk.state.wait_for(chunk.state.stream)
+    return clock()
+
+
+def _clocked(chunk: ChunkMemory, start: Callable[[], object]) -> _Clock:
+    """Of what has no clock of its own; the host must have nothing else to do until it is started."""
     clock = chunk.clock(chunk.state.stream)
     start()
     clock.end()
-    chunk.state.wait_for(chunk.state.stream)
-    return clock.seconds()
+    return clock.seconds
 
 
 _Places = tuple[NDArray[np.int64], NDArray[np.uint64]]
@@ -128,10 +137,10 @@ class _Reads:
     def check(self) -> object:
         raise NotImplementedError
 
-    def pick(self, rows: NDArray[np.int64]) -> object:
+    def pick(self, rows: NDArray[np.int64]) -> _Clock:
         raise NotImplementedError
 
-    def load(self, rows: NDArray[np.int64]) -> object:
+    def load(self, rows: NDArray[np.int64]) -> _Clock:
         raise NotImplementedError
 
     def block_places(self) -> _Places:
@@ -149,7 +158,7 @@ class _Reads:
         pieces = np.searchsorted(self.chunk.rows.firsts, places[0] // VECTOR_ROWS, "right")
         return 1 + int(np.count_nonzero((np.diff(blocks) != 0) | (np.diff(pieces) != 0)))
 
-    def fetch(self, positions: NDArray[np.int64], places: NDArray[np.uint64]) -> object:
+    def fetch(self, positions: NDArray[np.int64], places: NDArray[np.uint64]) -> _Clock:
         """Through queue pairs, 8 bytes at each place."""
         chunk, count = self.chunk, len(positions)
         selection = self._select(positions)
@@ -159,7 +168,9 @@ class _Reads:
         chunk.uploads.fill(offsets, places, chunk.state.stream)
         listed = RowList(selection.positions.ptr, count, selection.count, offsets.ptr)
         fetches.add_words(FetchedColumn(target), self.name, listed, None, target, 0)
-        return fetches.start()
+        clock = fetches.start()
+        assert clock is not None
+        return clock
 
     def _select(self, positions: NDArray[np.int64]) -> Selection:
         chunk = self.chunk
@@ -191,13 +202,15 @@ class _PlainReads(_Reads):
         memory, stream = self._loaded.memory, self.chunk.state.stream
         return check_vectors(self.chunk, self.name, "values", self._bits, memory, stream)
 
-    def pick(self, rows: NDArray[np.int64]) -> object:
-        return fetch_vectors(self.chunk, self.name, "values", self._bits, self._select(rows), None)
+    def pick(self, rows: NDArray[np.int64]) -> _Clock:
+        return fetch_vectors(self.chunk, self.name, "values", self._bits, self._select(rows), None).seconds
 
-    def load(self, rows: NDArray[np.int64]) -> object:
+    def load(self, rows: NDArray[np.int64]) -> _Clock:
         mapped = MappedRows(self.chunk, self._select(rows))
         mapped.add(self.name, self._bits, None)
-        return mapped.start()
+        clock = mapped.start()
+        assert clock is not None
+        return clock
 
 
 class _PackedReads(_Reads):
@@ -214,9 +227,11 @@ class _PackedReads(_Reads):
     def check(self) -> object:
         return check_payloads(self.chunk, self.name, self._payloads, self.chunk.state.stream)
 
-    def pick(self, rows: NDArray[np.int64]) -> object:
-        return fetch_payloads(self.chunk, self.name, self._select(rows))
+    def pick(self, rows: NDArray[np.int64]) -> _Clock:
+        picked, _ = fetch_payloads(self.chunk, self.name, self._select(rows))
+        return picked.seconds
 
-    def load(self, rows: NDArray[np.int64]) -> object:
+    def load(self, rows: NDArray[np.int64]) -> _Clock:
         kind = self.chunk.stored_column(self.column).stored_kind
-        return load_packed_rows(self.chunk, self.name, kind, self._select(rows))
+        _, _, clock = load_packed_rows(self.chunk, self.name, kind, self._select(rows))
+        return clock

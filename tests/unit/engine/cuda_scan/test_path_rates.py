@@ -51,7 +51,7 @@ def test_in_the_page_cache(path_rates: Any, share: float, expected: Strategy) ->
 
 @pytest.mark.parametrize("bits", [3, 12, 64])
 def test_what_is_pinned_is_loaded_row_by_row(path_rates: Any, bits: int) -> None:
-    model = path_rates.GpuProfile.assumed(12).model(12)
+    model = path_rates.GpuProfile.nominal(12).model(12)
     reader = ReaderShape(512, sees_rows=True)
     demands = shape_demands(ColumnShape((BufferShape(bits),)), anywhere(3e-4), VECTORS, 1, reader)
     rows = demands[Strategy.FETCH_BLOCKS]

@@ -166,8 +166,9 @@ def _is_same(one: Any, other: Any) -> bool:
 class PlanRewriter:
     """What became of the nodes of a plan: a node that several others lead to is rebuilt once."""
 
-    def __init__(self, rewrite: Callable[[Plan], Plan]) -> None:
-        self._rewrite = rewrite
+    def __init__(self, rewrite: Callable[[Plan], Plan] | None = None) -> None:
+        """`rewrite` makes of each node what becomes of it, where a subclass does not."""
+        self._function = rewrite
         self._made: dict[int, tuple[Plan, Plan]] = {}  # with the node itself, whose number stays taken
 
     def __call__(self, plan: Plan) -> Plan:
@@ -176,8 +177,17 @@ class PlanRewriter:
         if found is None:
             check_cancelled()
             below = [self(child) for child in children(plan)]
-            found = self._made[id(plan)] = (plan, self._rewrite(with_children(plan, below)))
+            found = self._made[id(plan)] = (plan, self.rewrite(with_children(plan, below)))
         return found[1]
+
+    def rewrite(self, plan: Plan) -> Plan:
+        """What becomes of a node whose children are rebuilt.
+
+        A subclass has this and passes no function: one of its own would lead back to it, and the versions of
+        tables that plans hold would be there until a garbage collection.
+        """
+        assert self._function is not None
+        return self._function(plan)
 
     def forget(self) -> None:
         """Let go of all nodes."""

@@ -59,7 +59,7 @@ class _PredicatePushdown(PlanRewriter):
     """
 
     def __init__(self, plan: Plan) -> None:
-        super().__init__(self.push_all)
+        super().__init__()
         self._readers = Counter(id(child) for node in nodes_of(plan) for child in children(node))
         self._closed: dict[int, Plan] = {}
         """Rebuilt nodes that take no condition of one reader, by their numbers."""
@@ -73,7 +73,7 @@ class _PredicatePushdown(PlanRewriter):
             self._closed[id(found)] = found
         return found
 
-    def push_all(self, plan: Plan) -> Plan:
+    def rewrite(self, plan: Plan) -> Plan:
         """The node with every condition as far down as it goes, in the order they were written."""
         match plan:
             case Join(condition=condition) if condition is not None:

@@ -37,7 +37,7 @@ def resources(device: Any) -> Iterator[Any]:
 
 def answers(device: Any, table: Snapshot) -> None:
     predicates = [compare(table, "pick", "less", 0.3)]
-    check(device, table, ("f64", "i32"), predicates, strategy="blocks", zone_maps=False)
+    check(device, table, ("f64", "i32"), predicates, strategy="blocks", zone_maps=False, reader="queues")
 
 
 def streams(resources: Any) -> set[object]:

@@ -55,7 +55,7 @@ _PHASES: list[Any] = [
     pytest.param(interning.Interning, "_intern_node", _MANY, id="interning"),
     pytest.param(order_joins._Ordering, "_reorder", _MANY, id="order_joins"),
     pytest.param(prune_columns._Pruning, "_prune", _MANY, id="prune_columns"),
-    pytest.param(push_down_predicates._PredicatePushdown, "push_all", _MANY, id="push_down_predicates"),
+    pytest.param(push_down_predicates._PredicatePushdown, "rewrite", _MANY, id="push_down_predicates"),
     pytest.param(lowering, "_operator", _MANY, id="lowering"),
 ]
 

@@ -102,8 +102,11 @@ $(VENV)/.installed-test: $(NATIVE) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(VENV)/stubs $(STUBS)
 	@touch $@
 
+# By their names: with `-e '.[docs]'` pip would build the extension once more, five minutes of processor time.
+DOCS := import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'], sep='\n')
 $(VENV)/.installed-docs: $(VENV)/.installed-test
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(BIN)/python -c "$(DOCS)" > $(VENV)/docs.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $(VENV)/docs.txt
 	@touch $@
 
 $(VENV)/.installed-demo: $(NATIVE) | $(BIN)/python

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bamquery.storage.read_planner import device_profile, processor_profile
+from bamquery.storage.read_planner import device_profile, processor_profile, profile_cache
 from bamquery.storage.read_planner.device_profile import ASSUMED, DeviceProfile, fit_reads, measure_reader
 from bamquery.storage.read_planner.profile_cache import cache_file
 from bamquery.storage.readers.block_reader import ReadCounters
@@ -128,7 +128,7 @@ def test_kinds_of_readers_have_profiles_of_their_own(file: Path, monkeypatch: py
     assert len(json.loads(cache_file().read_text())["profiles"]) == 2
 
 
-def cached(version: int = 3, **changes: object) -> bytes:
+def cached(version: int = profile_cache._VERSION, **changes: object) -> bytes:
     numbers = {"bandwidth": 1, "iops": 1, "latency": 1, "scattered": 1, "request_bytes": 1} | changes
     return json.dumps({"version": version, "profiles": {"KEY": numbers}}).encode()
 
@@ -139,15 +139,15 @@ def cached(version: int = 3, **changes: object) -> bytes:
         b"",
         b"{",
         b"[]",
-        b'{"version": 3}',
-        b'{"version": 3, "profiles": []}',
+        b'{"version": %d}' % profile_cache._VERSION,
+        b'{"version": %d, "profiles": []}' % profile_cache._VERSION,
         cached(version=2),
         cached(bandwidth=0),
         cached(bandwidth=float("nan")),
         cached(latency="x"),
         cached(iops=None),
         cached(request_bytes=True),
-        b'{"version": 3, "profiles": {"KEY": 7}}',
+        b'{"version": %d, "profiles": {"KEY": 7}}' % profile_cache._VERSION,
     ],
 )
 def test_a_damaged_cache_only_costs_a_measurement(

@@ -28,7 +28,7 @@ FAST := golden sql/test_slt.py unit/plan unit/sql_frontend unit/function_catalog
 # Of these rooms, what proves a thing at length, some 100 s of a processor: a part of `make test`.
 LONG := engine/operators/scan/test_regret.py sql_frontend/binder/test_literal_lists.py storage/fragments/test_check.py \
   storage/encodings/packed/test_round_trip.py storage/read_planner/test_hit_pyramid.py storage/read_planner/test_regret.py
-test-fast: $(VENV)/.installed-test ## for the inner loop: what finds most mistakes within 90 seconds
+test-fast: $(VENV)/.installed-test ## for the inner loop: what finds most mistakes, half of the tests
 	$(BIN)/python -m pytest -q -m "not slow" -n auto --dist worksteal $(addprefix --ignore=tests/unit/,$(LONG)) $(addprefix tests/,$(FAST))
 
 test-slow: $(VENV)/.installed-test ## the long proofs

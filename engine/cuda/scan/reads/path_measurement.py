@@ -52,6 +52,8 @@ def measure_paths(chunk: ChunkMemory, columns: list[ScanColumn], assumed: GpuPro
     vectors = np.arange(0, chunk.rows.count, _PICKED)
     picked = _fastest(chunk, partial(reads.pick, vectors * VECTOR_ROWS))
     places = reads.block_places()
+    if not len(places[0]):
+        return None
     rows = places[0]
     fetched = _fastest(chunk, partial(reads.fetch, *places))
     alone = _fastest(chunk, partial(reads.fetch, rows[:1], places[1][:1]))
@@ -114,15 +116,17 @@ class _Reads:
 
     def __post_init__(self) -> None:
         rows = self.chunk.rows
-        begins, sizes = [], []
+        begins, sizes, full = [], [], []
         extents = self.chunk.extents(self.column.name, "values")
         for number, (piece, extent) in enumerate(zip(rows.pieces, extents, strict=True)):
             assert extent is not None
             first, length = self._vectors(number, piece.vectors)
             begins.append(extent.offset + first)
             sizes.append(length)
+            full.append((piece.vectors + 1) * VECTOR_ROWS <= piece.fragment.rows)
         self._begins = np.concatenate(begins)
         self.sizes: NDArray[np.int64] = np.concatenate(sizes)
+        self._full: NDArray[np.bool_] = np.concatenate(full)
 
     @property
     def name(self) -> str:
@@ -144,9 +148,10 @@ class _Reads:
         raise NotImplementedError
 
     def block_places(self) -> _Places:
-        """A place in every block of the vectors, and a row of each vector for every one that it has."""
+        """A place in every block of full vectors, and a row of each vector for every one that it has."""
         block = self.chunk.state.block_bytes
         counts = np.maximum(self.sizes // block, (self.sizes > 0).astype(np.int64))
+        counts[~self._full] = 0  # they lack rows, and behind the last one there may be no page
         owner = np.repeat(np.arange(len(counts)), counts)
         number = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
         step = VECTOR_ROWS // np.maximum(counts[owner], 1)

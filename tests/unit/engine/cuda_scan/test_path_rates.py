@@ -99,6 +99,36 @@ def test_a_gpu_is_measured_once(
         assert check(device, table, ("i64",), predicates).volume["source"] == "measured"
 
 
+@pytest.mark.parametrize("encoding", ["plain", "auto"])
+def test_rows_that_are_measured_with_are_there(
+    device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path_rates: Any, encoding: Any
+) -> None:
+    """Behind the last row of a short vector there may be no page, which ends the GPU's context."""
+    from bamquery.engine.cuda.scan.reads import path_measurement
+
+    asked: list[Any] = []
+    select = path_measurement._Reads._select
+
+    def noted(reads: Any, positions: Any) -> Any:
+        firsts, pieces = reads.chunk.rows.firsts, reads.chunk.rows.pieces
+        owner = firsts.searchsorted(positions // 1024, "right") - 1
+        rows = [
+            int(pieces[o].vectors[p // 1024 - firsts[o]]) * 1024 + p % 1024 - pieces[o].fragment.rows
+            for o, p in zip(owner, positions.tolist(), strict=True)
+        ]
+        asked.append(max(rows))
+        return select(reads, positions)
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(path_measurement, "LEAST_VECTORS", 8)
+    monkeypatch.setattr(path_measurement._Reads, "_select", noted)
+    with stored(tmp_path / "db", packable(9000), (1000, 4500), encoding=encoding) as table:
+        predicates = [compare(table, "wide", "greater", 5)]
+        check(device, table, ("i64",), predicates, strategy="stream", zone_maps=False)
+    assert asked
+    assert max(asked) < 0
+
+
 def test_a_gpu_is_measured_with_packed_columns(
     device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path_rates: Any
 ) -> None:

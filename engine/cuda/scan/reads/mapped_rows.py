@@ -17,15 +17,13 @@ from bamquery.engine.cuda.scan.chunk.row_selection import Selection
 from bamquery.engine.cuda.scan.columns.device_columns import DeviceColumn, row_bits
 from bamquery.engine.cuda.scan.reads.fetch_blocks import FetchedColumn
 from bamquery.engine.cuda.scan.reads.gather_rows import pack_validity, pad_size
-from bamquery.engine.cuda.scan.reads.packed_rows import value_define
+from bamquery.engine.cuda.scan.reads.packed_rows import pack_rows, value_define
 from bamquery.engine.cuda.scan.resources.counter_board import Slot
 
 _ITEMS: Final = struct.Struct("<QQQQQIIII")
 """ScanItems."""
 _MAPPED: Final = struct.Struct("<QQQ")
 """What ScanMapped has behind its items."""
-_ROWS: Final = struct.Struct("<8Q2I")
-"""PackedRows: a ScanPacked without payloads, places, positions, rows, bytes of a block."""
 
 
 class MappedRows:
@@ -97,10 +95,7 @@ def load_packed_rows(
     valid = None if chunk.nulls(name) is None else chunk.allocate(rows, "reading nulls")
     tally = chunk.board.tally()
     places = chunk.places(name, "values", None, chunk.state.stream)
-    packed = _ROWS.pack(
-        *(chunk.parameters(name), 0, 0, chunk.vectors, chunk.listed.resident.scales(name)),
-        *(chunk.vector_rows, places, selection.positions.ptr, rows, chunk.state.block_bytes),
-    )
+    packed = pack_rows(chunk, name, places, selection)
     clock = chunk.clock(chunk.state.stream)
     launcher = chunk.state.launcher
     launcher.start(

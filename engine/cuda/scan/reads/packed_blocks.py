@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,12 +13,10 @@ from bamquery.engine.cuda.scan.chunk.row_selection import Selection
 from bamquery.engine.cuda.scan.columns.device_columns import DeviceColumn, row_bits
 from bamquery.engine.cuda.scan.reads.fetch_blocks import FetchedColumn, Fetches, RowList
 from bamquery.engine.cuda.scan.reads.gather_rows import pack_validity, pad_size
-from bamquery.engine.cuda.scan.reads.packed_rows import value_define
+from bamquery.engine.cuda.scan.reads.packed_rows import pack_rows, value_define
 from bamquery.storage.format.layout import VECTOR_ROWS
 
 _FILE: Final = "packed/blocks"
-_ROWS: Final = struct.Struct("<8Q2I")
-"""PackedRows: a ScanPacked without payloads, places, positions, rows, bytes of a block."""
 
 
 @dataclass(frozen=True)
@@ -148,10 +145,7 @@ class PackedBlocks:
     def _launch(self, name: str, *arguments: Any) -> None:
         chunk, rows = self.chunk, self.selection.rows
         places = chunk.file_places(self.name, "values", chunk.state.fetch_rings)
-        packed = _ROWS.pack(
-            *(chunk.parameters(self.name), 0, 0, chunk.vectors, chunk.listed.resident.scales(self.name)),
-            *(chunk.vector_rows, places, self.selection.positions.ptr, rows, chunk.state.block_bytes),
-        )
+        packed = pack_rows(chunk, self.name, places, self.selection)
         launcher = chunk.state.launcher
         launcher.start(
             launcher.kernel(_FILE, name, value_define(self.kind)),

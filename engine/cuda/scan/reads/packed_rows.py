@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+from typing import Final
+
 import pyarrow as pa
 
 from bamquery.engine.cuda.scan.chunk.chunk_memory import WARPS, ChunkMemory
@@ -9,6 +12,9 @@ from bamquery.engine.cuda.scan.chunk.row_selection import Selection
 from bamquery.engine.cuda.scan.columns.device_columns import DeviceColumn, row_bits
 from bamquery.engine.cuda.scan.reads.gather_rows import pack_validity, pad_size
 from bamquery.storage.format.layout import VECTOR_ROWS
+
+_ROWS: Final = struct.Struct("<8Q2I")
+"""PackedRows: a ScanPacked without payloads, places, positions, rows, bytes of a block."""
 
 
 def gather_packed(
@@ -33,6 +39,14 @@ def gather_packed(
     if valid is not None:
         found.validity, found.nulls = pack_validity(chunk, valid, rows)
     return found
+
+
+def pack_rows(chunk: ChunkMemory, column: str, places: int, selection: Selection) -> bytes:
+    """The PackedRows of a selection: a packed column's vectors, without payloads; `places` in files."""
+    return _ROWS.pack(
+        *(chunk.parameters(column), 0, 0, chunk.vectors, chunk.listed.resident.scales(column)),
+        *(chunk.vector_rows, places, selection.positions.ptr, selection.rows, chunk.state.block_bytes),
+    )
 
 
 def value_define(kind: pa.DataType) -> str:

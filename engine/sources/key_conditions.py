@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from bamquery.plan.comparisons import MIRRORED
 from bamquery.plan.expressions import Call, ColumnRef, Expression, Literal, Members
 from bamquery.storage.format.storable_types import is_string_like
 from bamquery.storage.statistics.order_keys import Interval, KeyCondition, key_bits, order_key
@@ -75,25 +76,13 @@ def _truth(condition: Expression, kind: pa.DataType) -> _Truth:
         case Call(function=function, arguments=(ColumnRef(), Literal(value=value))):
             return _comparison(function, value, kind)
         case Call(function=function, arguments=(Literal(value=value), ColumnRef())):
-            return _comparison(_MIRRORED.get(function, ""), value, kind)
+            return _comparison(MIRRORED.get(function, ""), value, kind)
         case _:
             raise _UnsupportedError(_OTHER_FORM)
 
 
-_MIRRORED: Final = {
-    "equal": "equal",
-    "not_equal": "not_equal",
-    "less": "greater",
-    "less_equal": "greater_equal",
-    "greater": "less",
-    "greater_equal": "less_equal",
-    "is_distinct_from": "is_distinct_from",
-    "is_not_distinct_from": "is_not_distinct_from",
-}
-
-
 def _comparison(function: str, value: pa.Scalar[Any], kind: pa.DataType) -> _Truth:
-    if function not in _MIRRORED or value.type != kind:
+    if function not in MIRRORED or value.type != kind:
         raise _UnsupportedError(_OTHER_FORM)
     distinct = function in {"is_distinct_from", "is_not_distinct_from"}
     if not value.is_valid:

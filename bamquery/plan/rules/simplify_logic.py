@@ -8,6 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from bamquery.plan.comparisons import MIRRORED
 from bamquery.plan.expressions import Call, Expression, Literal
 from bamquery.plan.literals.scalars import scalar
 from bamquery.plan.nodes import Plan
@@ -28,19 +29,6 @@ _OPPOSITES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """What NOT turns a call into. Values have a total order, NaN included, and a null stays a null."""
-
-_MIRRORED: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "equal": "equal",
-        "not_equal": "not_equal",
-        "less": "greater",
-        "less_equal": "greater_equal",
-        "greater": "less",
-        "greater_equal": "less_equal",
-        "is_distinct_from": "is_distinct_from",
-        "is_not_distinct_from": "is_not_distinct_from",
-    }
-)
 
 
 def simplify_logic(plan: Plan) -> Plan:
@@ -63,9 +51,9 @@ def _simplify(expression: Expression) -> Expression:
         case Call(function="coalesce", arguments=arguments):
             return _coalesce(expression, arguments)
         case Call(function=function, arguments=(Literal() as left, right), type=kind) if (
-            function in _MIRRORED and not isinstance(right, Literal)
+            function in MIRRORED and not isinstance(right, Literal)
         ):
-            return Call(_MIRRORED[function], (right, left), kind)
+            return Call(MIRRORED[function], (right, left), kind)
         case _:
             return expression
 

@@ -31,8 +31,8 @@ LONG := engine/operators/scan/test_regret.py sql_frontend/binder/test_literal_li
 test-fast: $(VENV)/.installed-test ## for the inner loop: what finds most mistakes, half of the tests
 	$(BIN)/python -m pytest -q -m "not slow" -n auto --dist worksteal $(addprefix --ignore=tests/unit/,$(LONG)) $(addprefix tests/,$(FAST))
 
-test-slow: $(VENV)/.installed-test ## the long proofs
-	$(BIN)/python -m pytest -m slow --timeout 3600
+test-slow: $(VENV)/.installed-test ## the long proofs, and the long forms of others
+	$(BIN)/python -m pytest -m "slow or long" --long --timeout 3600
 
 FORMS := packed integer unscaled decimal float32 escapes raw
 test-forms: $(VENV)/.installed-test ## operators and SQL over packed tables, all vectors in one form, then in the next

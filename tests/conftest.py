@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from bamquery.storage.read_planner import processor_profile
 from bamquery.storage.read_planner.corrections import Corrections
 from bamquery.storage.read_planner.device_profile import ASSUMED, DeviceProfile
+from tests.effort import go_far
 from tests.forced_forms import FORMS, forced_form
 
 # No test asserts on a clock, and every run draws the same examples.
@@ -25,7 +26,7 @@ settings.load_profile("house")
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """What processes inherit where tests run, for these and for those that they start.
 
     Ctrl-C means something, which background jobs ignore; and modules are compiled once, which containers
@@ -35,6 +36,8 @@ def pytest_configure() -> None:
     sys.dont_write_bytecode = False
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if config.getoption("--long"):
+        go_far()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -65,6 +68,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--form", choices=FORMS, help="tables are packed, all vectors in this form where it can hold them"
+    )
+    parser.addoption(
+        "--long", action="store_true", help="what is marked `long` goes on for longer: tests/effort.py"
     )
     parser.addoption("--site", help="the folder of the built site, for tests that look at its pages")
     parser.addoption(

@@ -76,8 +76,9 @@ class KnownManifests:
 
     def forget(self, folder: Path) -> None:
         """Read those of a database again."""
+        within = f"{folder}{os.sep}"  # a test of texts, as there may be thousands
         with self._lock:
-            for path in [path for path in self._known if path.is_relative_to(folder)]:
+            for path in [path for path in self._known if str(path).startswith(within)]:
                 self._bytes -= self._known.pop(path).size
 
     def _take(self, path: Path) -> _Known | None:

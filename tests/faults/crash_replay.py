@@ -69,7 +69,7 @@ def replay(history: History, base: Path, *, subsets: int, first: int = 0, last: 
                 folder.mkdir()
                 build(tree, folder)
                 try:
-                    crash_workload.verify(folder / DATABASE, allowed, write=len(seen) % 8 == 0)
+                    crash_workload.verify(folder / DATABASE, allowed, thorough=len(seen) % 8 == 0)
                 except Exception as error:
                     before = operations[done - 1] if done else None
                     raise AssertionError(

@@ -11,6 +11,7 @@ import random
 import pytest
 
 from bamquery.storage.tables import writer as table_writer
+from tests.effort import effort
 from tests.faults import crash_workload
 from tests.faults.crash_replay import DATABASE, record, replay, scratch
 from tests.faults.recording import Disk, KilledError, RecordingFileSystem, build
@@ -23,32 +24,28 @@ def small(monkeypatch):
     monkeypatch.setattr(table_writer, "MERGED_APPENDS", 2)
 
 
+@pytest.mark.long
 def test_a_crash_anywhere_leaves_a_committed_version():
     with scratch() as base:
         history = record(base)
         kinds = {operation.kind for operation in history.filesystem.operations}
         assert kinds >= {"create", "write", "sync", "publish", "remove", "make_directory", "remove_directory"}
-        assert replay(history, base, subsets=1) > 300
+        assert replay(history, base, subsets=effort(0, 40)) > effort(250, 2_000)
 
 
+@pytest.mark.long
 def test_a_crash_amid_definitions_leaves_a_committed_version():
     """Columns that change, and views, go by the same protocol."""
     with scratch() as base:
         history = record(base, run=crash_workload.run_definitions)
-        assert replay(history, base, subsets=3) > 100
+        assert replay(history, base, subsets=effort(0, 40)) > effort(100, 400)
 
 
+@pytest.mark.long
 def test_a_crash_amid_renames_leaves_a_table_under_one_name():
     with scratch() as base:
         history = record(base, run=crash_workload.run_renames)
-        assert replay(history, base, subsets=3) > 100
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1200)
-def test_a_crash_anywhere_with_many_kinds_of_luck():
-    with scratch() as base:
-        assert replay(record(base), base, subsets=40) > 2_000
+        assert replay(history, base, subsets=effort(0, 40)) > effort(100, 400)
 
 
 def is_noticed(site, published):

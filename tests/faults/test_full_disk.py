@@ -10,6 +10,7 @@ import pytest
 from bamquery.errors import StorageError
 from bamquery.storage.database.database import Database
 from bamquery.storage.tables import writer as table_writer
+from tests.effort import effort
 from tests.faults import crash_workload
 from tests.faults.crash_replay import DATABASE, scratch
 from tests.faults.crash_workload import rows
@@ -85,12 +86,13 @@ def total_operations():
         return filesystem.operations
 
 
-@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.long
 @pytest.mark.parametrize("stays_full", [False, True], ids=["once", "from then on"])
-def test_any_operation_may_find_the_disk_full(stays_full, step):
-    """Every operation, or every seventh, which are other ones where the disk stays full."""
+def test_any_operation_may_find_the_disk_full(stays_full):
+    """Every operation, or every eleventh, which are other ones where the disk stays full."""
     expected = expected_states()
-    for fails_at in range(0 if step == 1 else 3 * stays_full, total_operations(), step):
+    step = effort(11, 1)
+    for fails_at in range(step // 2 * stays_full, total_operations(), step):
         with scratch() as base:
             fail_at(fails_at, base / DATABASE, expected, stays_full=stays_full)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bamquery.storage.database.database import Database
+from tests.effort import effort
 from tests.faults.killed_writer import digest, read_ids
 
 SCRIPT = Path(__file__).parent / "killed_writer.py"
@@ -141,11 +142,7 @@ def kill_repeatedly(tmp_path, times):
     return commits
 
 
-def test_kill_at_20_random_moments(tmp_path):
-    assert kill_repeatedly(tmp_path, 20) > 20
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_kill_at_300_random_moments(tmp_path):
-    assert kill_repeatedly(tmp_path, 300) > 300
+@pytest.mark.long
+def test_kill_at_random_moments(tmp_path):
+    times = effort(8, 300)
+    assert kill_repeatedly(tmp_path, times) > times

@@ -1,0 +1,18 @@
+"""How far a proof goes that could go on for as long as one likes.
+
+Within `make test` it goes as far as finds most faults; `make test-slow` takes what is marked `long` once
+more, by `--long`, and further. Both run the same test.
+"""
+
+_goes_far = False
+
+
+def go_far() -> None:
+    """From here on: for `tests/conftest.py`, before tests are collected."""
+    global _goes_far  # noqa: PLW0603 -- asked where examples are declared, when modules are imported
+    _goes_far = True
+
+
+def effort(short: int, long: int) -> int:
+    """How many examples, outcomes or moments, here and now. The test is marked `long`."""
+    return long if _goes_far else short

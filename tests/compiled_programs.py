@@ -27,16 +27,26 @@ def compile_program(
 ) -> Path:
     """`program`, made of `sources`, or copied from what an earlier run made of the same.
 
-    Processes that want the same program at a time compile it once: the others wait. `precompiled` is what
-    `precompile` answered for a header that each of the sources includes first.
+    Processes that want the same program at a time compile it once: the others wait. Programs of several
+    sources share what is made of each, where the flags are the same. `precompiled` is what `precompile`
+    answered for a header that each of the sources includes first.
 
     Raises `subprocess.CalledProcessError` where they do not compile.
     """
     searched = [] if precompiled is None else [f"-iquote{precompiled}"]
-    kept = _keep(
-        _digest(compiler, flags, sources),
-        lambda part: subprocess.run([compiler, *searched, *flags, *sources, "-o", part], check=True),
-    )
+    command = [compiler, *searched, *flags]
+
+    def made(name: str, *inputs: str | Path) -> Path:
+        return _keep(name, lambda part: subprocess.run([*command, *inputs, "-o", part], check=True))
+
+    digests = [_digest(compiler, flags, source) for source in sources]
+    if len(sources) == 1:
+        kept = made(digests[0], *sources)
+    else:
+        objects = [
+            made(f"{digest}.o", "-c", source) for digest, source in zip(digests, sources, strict=True)
+        ]
+        kept = made(hashlib.sha256("".join(digests).encode()).hexdigest(), *objects)
     shutil.copy2(kept, program)
     return program
 
@@ -48,7 +58,7 @@ def precompile(compiler: str, flags: Sequence[str], root: Path, header: Path, fo
     asks for. Others read the header itself.
     """
     kept = _keep(
-        _digest(compiler, flags, [root / header]),
+        _digest(compiler, flags, root / header),
         lambda part: subprocess.run(
             [compiler, *flags, "-w", "-x", "c++-header", "-c", root / header, "-o", part], check=True
         ),
@@ -59,24 +69,24 @@ def precompile(compiler: str, flags: Sequence[str], root: Path, header: Path, fo
     return folder
 
 
-def _keep(digest: str, make: Callable[[Path], object]) -> Path:
+def _keep(name: str, make: Callable[[Path], object]) -> Path:
     """What `make` puts where it is told to, made by one process and kept for all."""
-    kept = _KEPT / digest
+    kept = _KEPT / name
     _forget_unused()
-    with (_KEPT / f"{digest}.lock").open("w") as lock:
+    with (_KEPT / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if kept.exists():
             kept.touch()
         else:
-            part = kept.with_suffix(f".{os.getpid()}")
+            part = kept.with_name(f"{os.getpid()}.{name}")
             make(part)
             part.replace(kept)
     return kept
 
 
-def _digest(compiler: str, flags: Sequence[str], sources: Sequence[Path]) -> str:
-    """Of the text after the preprocessor, headers included, of the flags, and of which compiler it is."""
-    command = [compiler, *flags, "-w", "-E", "-P", *sources]
+def _digest(compiler: str, flags: Sequence[str], source: Path) -> str:
+    """Of a source's text after the preprocessor, headers included, of the flags, and of which compiler it is."""
+    command = [compiler, *flags, "-w", "-E", "-P", source]
     text = subprocess.run(command, check=True, capture_output=True).stdout
     stable = [flag for flag in flags if not flag.startswith("-iquote")]
     return hashlib.sha256("\0".join([_version(compiler), *stable, ""]).encode() + text).hexdigest()

@@ -15,7 +15,7 @@ echo "$*" >> {log}
 for argument; do
   case "$argument" in
     -v) echo "version 1" >&2; exit ;;
-    *.cpp | *.hpp) source="$argument" ;;
+    *.cpp | *.hpp | *.o) [ "$output" = -o ] || source="$argument" ;;
     -E) shows=yes ;;
   esac
   output="$argument"
@@ -58,6 +58,17 @@ def test_those_who_want_the_same_at_a_time_compile_it_once(compiler: str, tmp_pa
         )
     assert [program.read_text() for program in programs] == ["one"] * 4
     assert len(made(tmp_path)) == 1
+
+
+def test_programs_share_what_is_made_of_a_source(compiler: str, tmp_path: Path) -> None:
+    sources = [tmp_path / f"{name}.cpp" for name in "abc"]
+    for source in sources:
+        source.write_text(source.name)
+    compile_program(compiler, ["-O1"], sources[:2], tmp_path / "first")
+    compile_program(compiler, ["-O1"], sources[1:], tmp_path / "second")
+    compiled = [line.split()[2] for line in made(tmp_path) if " -c " in line]
+    assert compiled == [str(source) for source in sources]
+    assert len(made(tmp_path)) == 5  # two are linked
 
 
 @pytest.mark.parametrize("what", ["source", "flags"])

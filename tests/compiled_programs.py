@@ -43,9 +43,7 @@ def compile_program(
     if len(sources) == 1:
         kept = made(digests[0], *sources)
     else:
-        objects = [
-            made(f"{digest}.o", "-c", source) for digest, source in zip(digests, sources, strict=True)
-        ]
+        objects = [made(f"{digest}.o", "-c", source) for digest, source in zip(digests, sources, strict=True)]
         kept = made(hashlib.sha256("".join(digests).encode()).hexdigest(), *objects)
     shutil.copy2(kept, program)
     return program
@@ -85,7 +83,7 @@ def _keep(name: str, make: Callable[[Path], object]) -> Path:
 
 
 def _digest(compiler: str, flags: Sequence[str], source: Path) -> str:
-    """Of a source's text after the preprocessor, headers included, of the flags, and of which compiler it is."""
+    """Of a source after the preprocessor, headers included, of the flags, and of which compiler it is."""
     command = [compiler, *flags, "-w", "-E", "-P", source]
     text = subprocess.run(command, check=True, capture_output=True).stdout
     stable = [flag for flag in flags if not flag.startswith("-iquote")]

@@ -7,7 +7,6 @@ from tests.sql.randomized.files.compare import Comparison
 from tests.sql.randomized.files.strings import csv_file
 
 
-
 @pytest.fixture
 def comparison(tmp_path):
     comparison = Comparison(tmp_path)

@@ -9,6 +9,7 @@ from bamquery.storage.tables.name import decode, encode
 from bamquery.text.identifiers import fold_case
 from tests.effort import effort
 
+
 @pytest.mark.parametrize(
     ("name", "folder"),
     [

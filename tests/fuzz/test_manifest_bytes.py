@@ -15,6 +15,7 @@ from bamquery._native import crc32c
 from bamquery.errors import BamQueryError
 from bamquery.storage.format.fragment_entry import FragmentEntry
 from bamquery.storage.tables.manifest import Manifest, fragment_id
+from tests.effort import effort
 
 PATH = Path("/nowhere/tables/t/manifests/00000002.json")
 SCHEMA = pa.schema(
@@ -124,7 +125,8 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@pytest.mark.long
+@settings(max_examples=effort(100, 5000), deadline=None)
 @given(st.sampled_from(sorted(set(json.loads(GOOD)) - {"crc32c"})), values)
 def test_any_json_in_any_member_is_read_or_refused(name, value):
     members = json.loads(GOOD)
@@ -133,7 +135,8 @@ def test_any_json_in_any_member_is_read_or_refused(name, value):
     parse(seal(json.dumps(members, indent=1).encode()[: -len("\n}")]))
 
 
-@settings(max_examples=300, deadline=None)
+@pytest.mark.long
+@settings(max_examples=effort(100, 5000), deadline=None)
 @given(
     st.sampled_from(
         ["id", "rows", "data_bytes", "vectors_bytes", "vectors_head", "vectors_tail", "vectors_crc"]
@@ -147,7 +150,8 @@ def test_any_json_in_any_member_of_a_fragment_is_read_or_refused(name, value):
     parse(seal(json.dumps(members, indent=1).encode()[: -len("\n}")]))
 
 
-@settings(max_examples=300, deadline=None)
+@pytest.mark.long
+@settings(max_examples=effort(100, 5000), deadline=None)
 @given(st.binary(max_size=300))
 def test_any_bytes_are_refused(data):
     assert parse(data) is None

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import bamquery
 from bamquery.errors import SqlError
 from bamquery.sql_frontend.statement_binder import bind
+from tests.effort import effort
 from tests.golden.cases import FOLDER, GoldenFile
 from tests.plans import catalog
 
@@ -52,13 +53,15 @@ def _check(sql: str) -> None:
             assert reason.line == 0 or 1 <= reason.column <= len(lines[reason.line - 1]) + 1
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@pytest.mark.long
+@settings(max_examples=effort(150, 5000), derandomize=True, deadline=None)
 @given(broken())
 def test_words(sql: str) -> None:
     _check(sql)
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@pytest.mark.long
+@settings(max_examples=effort(150, 5000), derandomize=True, deadline=None)
 @given(st.sampled_from(STATEMENTS), st.data())
 def test_characters(sql: str, data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(sql)))

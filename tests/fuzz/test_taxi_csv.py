@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from bamquery.queries.trips.convert import tidy
 from bamquery.queries.trips.csv_blocks import CsvFile
 from bamquery.storage.ingest.csv import blocks as ingest_blocks
+from tests.effort import effort
 
 HEADER = b"VendorID,tpep_pickup_datetime,trip_distance,SR_Flag,Dispatching_base_num,unknown"
 PIECES = st.sampled_from(
@@ -26,7 +27,8 @@ LINES = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.long
+@settings(max_examples=effort(60, 5000), deadline=None)
 @given(
     lines=st.lists(LINES, max_size=12),
     end=st.sampled_from([b"\n", b"\r\n"]),

@@ -16,6 +16,7 @@ from bamquery.plan.rules.order_joins import order_joins
 from bamquery.plan.rules.prune_columns import prune_columns
 from bamquery.plan.rules.push_down_predicates import push_down_predicates
 from bamquery.plan.rules.simplify_joins import simplify_joins
+from tests.effort import effort
 from tests.oracle import connect
 from tests.sql.randomized import test_queries as shared
 from tests.sql.randomized.joins import joins, set_operations, subqueries
@@ -36,7 +37,8 @@ def database(device_name: str) -> Iterator[Connection]:
         yield connection
 
 
-@settings(max_examples=80, derandomize=True, deadline=None, suppress_health_check=shared.QUIET)
+@pytest.mark.long
+@settings(max_examples=effort(30, 1000), derandomize=True, deadline=None, suppress_health_check=shared.QUIET)
 @given(tables(), joins() | subqueries() | set_operations())
 def test_answers(oracle: duckdb.DuckDBPyConnection, database: Connection, table: pa.Table, sql: str) -> None:
     shared._check(oracle, database, table, sql)
@@ -50,7 +52,8 @@ def filled(database: Connection) -> Connection:
 
 
 @pytest.mark.parametrize("rule", JOIN_RULES, ids=lambda rule: rule.__name__)
-@settings(max_examples=25, derandomize=True, deadline=None, suppress_health_check=shared.QUIET)
+@pytest.mark.long
+@settings(max_examples=effort(10, 300), derandomize=True, deadline=None, suppress_health_check=shared.QUIET)
 @given(sql=joins() | subqueries() | set_operations())
 def test_rules_keep_answers(filled: Connection, rule: Rule, sql: str) -> None:
     shared._check_rule(filled, rule, sql)

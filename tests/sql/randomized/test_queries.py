@@ -23,6 +23,7 @@ from bamquery.plan.rules.measure_durations import measure_durations
 from bamquery.plan.rules.merge_equalities import merge_equalities
 from bamquery.plan.rules.narrow_comparisons import narrow_comparisons
 from bamquery.plan.rules.simplify_logic import simplify_logic
+from tests.effort import effort
 from tests.oracle import connect, plain, same
 from tests.sql.randomized.queries import queries, simple_conditions, table_of, tables
 
@@ -105,7 +106,8 @@ def _check(oracle: duckdb.DuckDBPyConnection, database: Connection, table: pa.Ta
     _compare(sql, ours, theirs)
 
 
-@settings(max_examples=120, derandomize=True, deadline=None, suppress_health_check=QUIET)
+@pytest.mark.long
+@settings(max_examples=effort(40, 2000), derandomize=True, deadline=None, suppress_health_check=QUIET)
 @given(tables(), queries() | simple_conditions())
 def test_answers(oracle: duckdb.DuckDBPyConnection, database: Connection, table: pa.Table, sql: str) -> None:
     _check(oracle, database, table, sql)
@@ -143,7 +145,8 @@ def _check_rule(database: Connection, rule: Rule, sql: str) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-@settings(max_examples=30, derandomize=True, deadline=None, suppress_health_check=QUIET)
+@pytest.mark.long
+@settings(max_examples=effort(10, 300), derandomize=True, deadline=None, suppress_health_check=QUIET)
 @given(sql=queries())
 def test_rules_keep_answers(filled: Connection, rule: Rule, sql: str) -> None:
     _check_rule(filled, rule, sql)
@@ -161,7 +164,8 @@ def test_rules_keep_answers(filled: Connection, rule: Rule, sql: str) -> None:
     ],
     ids=lambda rule: rule.__name__,
 )
-@settings(max_examples=30, derandomize=True, deadline=None, suppress_health_check=QUIET)
+@pytest.mark.long
+@settings(max_examples=effort(10, 300), derandomize=True, deadline=None, suppress_health_check=QUIET)
 @given(sql=simple_conditions())
 def test_rules_keep_conditions(filled: Connection, rule: Rule, sql: str) -> None:
     _check_rule(filled, rule, sql)

@@ -9,6 +9,7 @@ import pytest
 from bamquery._native import QueueMemory
 from bamquery.driver.compile.compiler import CompiledKernel
 from bamquery.driver.gpu import device as gpu_module
+from bamquery.driver.gpu import wait as gpu_wait
 from bamquery.driver.gpu.device import Gpu
 from bamquery.driver.gpu.queues import GpuQueues, PairStatistics
 from bamquery.errors import GpuError, NvmeError
@@ -65,7 +66,8 @@ def test_kernels_end_before_memory_goes_and_pins_go_last(cuda: FakeCuda) -> None
         assert order == ["cuEventElapsedTime", "cuMemFree", "cuMemFree", "cuMemFree", "cuMemHostUnregister"]
 
 
-def test_what_a_kernel_that_runs_on_may_use_stays(cuda: FakeCuda) -> None:
+def test_what_a_kernel_that_runs_on_may_use_stays(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_wait, "STREAM_DEADLINE_S", 0.05)
     with Gpu() as gpu, GpuQueues(gpu, QueueMemory(), Controller().activity) as queues:
         cuda.event = Result.CUDA_ERROR_NOT_READY
         queues.start(gpu.load("ring_test"), grid=1, block=1)

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import bamquery
+from tests.effort import effort
 
 TYPES = (
     *("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER"),
@@ -68,7 +69,10 @@ def described(con: bamquery.Connection, name: str) -> list[tuple[Any, ...]]:
     return con.sql(f"DESCRIBE {quoted(name)}").fetchall()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.long
+@settings(
+    max_examples=effort(20, 1000), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(columns(), st.sampled_from([word for word in WORDS if word != "with.point"]))
 def test_a_table_reads_back(database: bamquery.Connection, defined: list[str], name: str) -> None:
     table = quoted(name)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import bamquery
 from bamquery.errors import ExecutionError
+from tests.effort import effort
 from tests.strategies import arrays
 
 KINDS = [
@@ -47,7 +48,8 @@ def shapes(relation: bamquery.Relation) -> list[Any]:
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @given(data=st.data())
-@settings(max_examples=15)
+@pytest.mark.long
+@settings(max_examples=effort(8, 300))
 def test_types_follow_from_the_schema_and_nulls_stay(con, kind, data):
     values = data.draw(arrays(kind))
     cut = data.draw(st.integers(0, len(values)))
@@ -69,7 +71,8 @@ def test_types_follow_from_the_schema_and_nulls_stay(con, kind, data):
     "kind", [k for k in KINDS if pa.types.is_integer(k) or pa.types.is_floating(k)], ids=str
 )
 @given(data=st.data())
-@settings(max_examples=15)
+@pytest.mark.long
+@settings(max_examples=effort(8, 300))
 def test_numbers_are_the_same_everywhere(con, kind, data):
     con.register("random", pa.table({"x": data.draw(arrays(kind))}))
     relation = con.sql("SELECT x FROM random")

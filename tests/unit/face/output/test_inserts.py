@@ -20,6 +20,7 @@ from bamquery.data_types.names import type_name
 from bamquery.output.display_options import DisplayOptions
 from bamquery.output.inserts import write_inserts
 from bamquery.output.literals import identifier, literals
+from tests.effort import effort
 
 UTC_MOMENTS = st.integers(-60_000_000_000_000_000, 200_000_000_000_000_000)
 """Microseconds from the year 69 to 8307."""
@@ -111,7 +112,8 @@ def engines() -> Any:
         yield con, duck
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.long
+@settings(max_examples=effort(12, 500), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(table=tables())
 def test_both_engines_read_the_values_back(engines: Any, table: pa.Table) -> None:
     con, duck = engines

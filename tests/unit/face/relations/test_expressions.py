@@ -19,6 +19,7 @@ import bamquery
 from bamquery import Expression, col, expr, fn, lit, when
 from bamquery.errors import SqlError
 from tests import oracle
+from tests.effort import effort
 
 TABLE = pa.table(
     {
@@ -130,7 +131,8 @@ def conditions(depth: int) -> st.SearchStrategy[Pair]:
     )
 
 
-@settings(max_examples=150)
+@pytest.mark.long
+@settings(max_examples=effort(40, 2000))
 @given(number=numbers(3), condition=conditions(3))
 def test_objects_and_sql_make_the_same_plan_and_duckdb_agrees(con, duck, number: Pair, condition: Pair):
     t = con.table("t")

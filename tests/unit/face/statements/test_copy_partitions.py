@@ -175,14 +175,14 @@ def test_many_partitions_need_few_descriptors_and_little_memory(ours: Connection
     ours.sql("SET memory_limit = '64MB'")
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 40, hard))
     try:
-        query = "SELECT i % 1500 AS k, i, repeat('x', 100) AS s FROM range(400000) t(i)"
+        query = "SELECT i % 500 AS k, i, repeat('x', 200) AS s FROM range(200000) t(i)"
         copied = ours.sql(f"COPY ({query}) TO 'x' (FORMAT csv, PARTITION_BY k)")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert copied.fetchall() == [(400000,)]
+    assert copied.fetchall() == [(200000,)]
     assert copied.profile.spilled
-    assert len(files("x")) == 1500
-    own = [i for i in range(400000) if i % 1500 == 77]
+    assert len(files("x")) == 500
+    own = [i for i in range(200000) if i % 500 == 77]
     assert ours.sql("SELECT count(*), sum(i) FROM 'x/k=77/*.csv'").fetchall() == [(len(own), sum(own))]
 
 

@@ -15,6 +15,7 @@ from bamquery.storage.fragments.reader import FragmentReader, locate
 from bamquery.storage.readers.block_reader import ReadCounters
 from bamquery.storage.readers.mapped_reader import MappedReader
 from bamquery.storage.readers.queue_reader import QueueReader
+from tests.effort import effort
 from tests.unit.storage.random_columns import ENCODINGS, Sample, assert_same, samples, written
 
 READERS = [MappedReader, QueueReader]
@@ -32,9 +33,10 @@ def selections(rows: int, seed: int) -> list[np.ndarray]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @pytest.mark.parametrize("reader_type", READERS)
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=effort(15, 500))
 @given(sample=samples(), seed=st.integers(0, 1000), verify=st.booleans())
 def test_every_strategy_gives_the_values(
     reader_type: type, encoding: str, sample: Sample, seed: int, verify: bool

@@ -15,6 +15,7 @@ from bamquery.storage.files.filesystem import POSIX
 from bamquery.storage.format.layout import ALIGNMENT
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.writer import BatchRows, PassingRows, write_fragment
+from tests.effort import effort
 from tests.unit.storage.random_columns import (
     ALL_TYPES,
     PLAIN_TYPES,
@@ -32,7 +33,8 @@ POLARS_TYPES = [
 ]
 
 
-@settings(deadline=None, max_examples=120)
+@pytest.mark.long
+@settings(deadline=None, max_examples=effort(40, 1000))
 @given(samples())
 def test_pyarrow_reads_what_was_written(sample: Sample) -> None:
     with written(sample.batches) as fragment:
@@ -46,7 +48,8 @@ def test_pyarrow_reads_what_was_written(sample: Sample) -> None:
                     assert_same(found, expected)
 
 
-@settings(deadline=None, max_examples=60)
+@pytest.mark.long
+@settings(deadline=None, max_examples=effort(20, 500))
 @given(samples(types=POLARS_TYPES))
 def test_polars_reads_what_was_written(sample: Sample) -> None:
     with written(sample.batches) as fragment:
@@ -60,7 +63,8 @@ def test_polars_reads_what_was_written(sample: Sample) -> None:
                 assert left.equals(right, check_dtypes=True, null_equal=True)
 
 
-@settings(deadline=None, max_examples=60)
+@pytest.mark.long
+@settings(deadline=None, max_examples=effort(20, 500))
 @given(samples())
 def test_every_buffer_is_aligned_and_alone(sample: Sample) -> None:
     with written(sample.batches) as fragment:
@@ -85,7 +89,8 @@ def test_every_buffer_is_aligned_and_alone(sample: Sample) -> None:
                     assert array.buffers()[-1].address - start == place.values.offset
 
 
-@settings(deadline=None, max_examples=40)
+@pytest.mark.long
+@settings(deadline=None, max_examples=effort(15, 500))
 @given(samples())
 def test_equal_columns_make_equal_files(sample: Sample) -> None:
     """However they are cut, and whatever lies under their nulls."""

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.statistics.predicate import RangePredicate
 from bamquery.storage.statistics.zone_map import ZoneMap
+from tests.effort import effort
 from tests.unit.storage.random_columns import ALL_TYPES, column, samples, values, written
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
@@ -234,7 +235,8 @@ def test_strings_without_an_upper_bound_are_kept() -> None:
     assert survivors(array, "=", b"b") == []
 
 
-@settings(deadline=None, max_examples=200)
+@pytest.mark.long
+@settings(deadline=None, max_examples=effort(80, 3000))
 @given(
     st.lists(
         st.text(max_size=12) | st.text("a\U0010ffff\ud7ff\x7f\u07ff", max_size=20), min_size=1, max_size=4
@@ -257,7 +259,8 @@ def test_dictionary_columns_prune_by_value() -> None:
     assert zone_map_of(array).surviving_vectors([entry]).tolist() == [0]
 
 
-@settings(deadline=None, max_examples=60)
+@pytest.mark.long
+@settings(deadline=None, max_examples=effort(25, 1000))
 @given(samples(types=[t for t in ALL_TYPES if not pa.types.is_dictionary(t)], most_columns=2))
 def test_column_statistics(sample: Any) -> None:
     with written(sample.batches) as fragment:

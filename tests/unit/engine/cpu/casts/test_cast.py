@@ -16,11 +16,13 @@ from bamquery.engine.cpu.casts.cast import CONVERSIONS, cast
 from bamquery.engine.formulas.type_families import CASTS, is_castable
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import Cast, ColumnRef
+from tests.effort import effort
 from tests.oracle import check, plain
 from tests.strategies import ALL_TYPES, PLAIN_TYPES, STRINGS, array, arrays, specials
 
 VARCHAR = pa.large_string()
-RELAXED = settings(max_examples=60, deadline=None, derandomize=True)
+pytestmark = pytest.mark.long
+RELAXED = settings(max_examples=effort(30, 1000), deadline=None, derandomize=True)
 
 
 def comparable(source: pa.DataType, target: pa.DataType) -> bool:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.plan.expressions import Call, ColumnRef, Expression, Literal
 from bamquery.storage.format.layout import Encoding
+from tests.effort import effort
 from tests.forced_forms import FORMS, forced_form
 from tests.stored import run_scan, stored
 
@@ -69,7 +70,8 @@ def conditions(draw: st.DrawFn, table: pa.Table) -> Expression:
 
 
 @pytest.mark.parametrize("form", ["plain", "auto", *FORMS])
-@settings(max_examples=20, deadline=None)
+@pytest.mark.long
+@settings(max_examples=effort(10, 400), deadline=None)
 @given(st.data())
 def test_against_a_filter_in_memory(form: str, data: st.DataObject) -> None:
     """Over plain tables, and over packed ones as they choose and in vectors of each form."""

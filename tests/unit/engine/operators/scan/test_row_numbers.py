@@ -15,6 +15,7 @@ from bamquery.engine.cuda.capabilities import CUDA
 from bamquery.engine.lowering import refusals
 from bamquery.engine.profiling.query_profile import ScanProfile
 from bamquery.plan.optimizer import optimize
+from tests.effort import effort
 from tests.stored import numbers, store
 
 ROWS = 9000
@@ -54,7 +55,10 @@ CONDITIONS = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.long
+@settings(
+    max_examples=effort(25, 1000), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.lists(CONDITIONS, min_size=1, max_size=3), st.sampled_from([" AND ", " OR "]), st.booleans())
 def test_conditions(con: bamquery.Connection, conditions: list[str], between: str, zone_maps: bool) -> None:
     """`position` has the same values, and is stored."""

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bamquery import _native
 from bamquery.storage.encodings.packed.parameters import DECIMAL, exponents, forms
+from tests.effort import effort
 from tests.unit.storage.encodings.packed.columns import (
     KINDS,
     SIZES,
@@ -72,7 +73,8 @@ def columns(draw: st.DrawFn) -> tuple[str, np.ndarray, np.ndarray, tuple[int, in
     return kind, values, valid, (divisor, origin), tried
 
 
-@settings(deadline=None, max_examples=150)
+@pytest.mark.long
+@settings(deadline=None, max_examples=effort(60, 3000))
 @given(columns(), st.sampled_from(LEVELS), st.integers(0, 2**32))
 def test_any_column_comes_back(column, level: str, seed: int) -> None:
     kind, values, valid, scale, tried = column

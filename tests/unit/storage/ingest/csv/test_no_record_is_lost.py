@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 
 from bamquery.storage.ingest.csv.source import CsvReader
 from bamquery.storage.ingest.json.source import JsonReader
+from tests.effort import effort
 
 STAMPS = ["%Y-%m-%d %H:%M:%S.%f", "%m/%d/%Y %I:%M:%S %p", "%Y-%m-%d %H:%M:%S EST", "%Y-%m-%dT%H:%MZ"]
 NAMES = ["id", "day", "größe", "x y", "A"]
@@ -52,7 +53,8 @@ def path(tmp_path):
     return lambda suffix: tmp_path / f"{next(numbers)}{suffix}"
 
 
-lenient = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+pytestmark = pytest.mark.long
+lenient = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=effort(50, 2000))
 
 
 @lenient
@@ -82,7 +84,7 @@ def test_csv_with_texts_and_names(path, rows):
     assert sum(chunk.batch.num_rows for chunk in reader.read([0], [reader.schema.types[0]])) == len(rows)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=effort(15, 500))
 @given(rows=tables(texts=True), has_header=st.booleans())
 def test_csv_that_duckdb_writes(path, rows, has_header):
     file = path(".csv")

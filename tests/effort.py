@@ -4,6 +4,11 @@ Within `make test` it goes as far as finds most faults; `make test-slow` takes w
 more, by `--long`, and further. Both run the same test.
 """
 
+from collections.abc import Iterable
+from typing import TypeVar
+
+Case = TypeVar("Case")
+
 _goes_far = False
 
 
@@ -16,3 +21,11 @@ def go_far() -> None:
 def effort(short: int, long: int) -> int:
     """How many examples, outcomes or moments, here and now. The test is marked `long`."""
     return long if _goes_far else short
+
+
+def spread(cases: Iterable[Case], every: int) -> list[Case]:
+    """Of cases that are alike, every n-th, or all of them where tests go far. The test is marked `long`.
+
+    For pairs, `every` and the number of second ones have no common divisor: then each of both is met.
+    """
+    return list(cases)[:: 1 if _goes_far else every]

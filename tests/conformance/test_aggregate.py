@@ -20,6 +20,7 @@ from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import AggregateCall, Call, Expression, Literal
 from bamquery.plan.nodes import Field
 from tests.conformance.harness import Rows, assert_same, random_column, random_table, reference, run
+from tests.effort import spread
 from tests.oracle import ask, plain, same
 from tests.strategies import ALL_TYPES, CHUNK_SIZES, DECIMALS, FLOATS, INTEGERS, TEMPORALS, scaled
 
@@ -257,8 +258,15 @@ def test_many_groups_are_merged_as_they_come(oracle: duckdb.DuckDBPyConnection, 
     )
 
 
-@pytest.mark.parametrize(("most", "of_them"), [("_SPLIT_GROUPS", 10), ("_SPLIT_BYTES", 2_000)])
-@pytest.mark.parametrize("kind", ALL_TYPES, ids=str)
+SPLITS = [("_SPLIT_GROUPS", 10), ("_SPLIT_BYTES", 2_000)]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("kind", "most", "of_them"),
+    spread(((kind, *split) for kind in ALL_TYPES for split in SPLITS), 3),
+    ids=str,
+)
 def test_groups_in_places(
     oracle: duckdb.DuckDBPyConnection,
     device: Device[Any],

@@ -78,7 +78,7 @@ QUERIES = {
         mode(s ORDER BY wide, row),
         mode(b ORDER BY row DESC), mode(s ORDER BY row DESC) FROM t""",
     "groups of mixed sizes": """SELECT many, median(i), mode(s), quantile_disc(x, 0.3), count(*), sum(m)
-        FROM t GROUP BY many""",
+        FROM t WHERE row % 3 = 0 GROUP BY many""",
     "few groups": """SELECT few, median(x), entropy(wide), mode(d), max(s), avg(i)
         FROM t GROUP BY few""",
     "several keys": "SELECT few, word, b, median(row) FROM t GROUP BY ALL",

@@ -28,6 +28,7 @@ from bamquery.plan.expressions import Call
 from bamquery.plan.nodes import SortKey
 from tests.conformance.harness import Forever, Rows, assert_same, random_table, reference, run
 from tests.conformance.spilling import run_spilling
+from tests.effort import spread
 from tests.oracle import ask
 from tests.strategies import ALL_TYPES, CHUNK_SIZES, PLAIN_TYPES
 
@@ -144,8 +145,10 @@ def small_chunks(device: Device[Any], monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small_chunks")
-@pytest.mark.parametrize("kind", ALL_TYPES, ids=str)
-@pytest.mark.parametrize("order", [(False, False), (True, True)], ids=str)
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("kind", "order"), spread(product(ALL_TYPES, [(False, False), (True, True)]), 3), ids=str
+)
 def test_keys_of_every_type_in_files(
     oracle: duckdb.DuckDBPyConnection,
     device: Device[Any],

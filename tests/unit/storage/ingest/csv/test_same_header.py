@@ -14,6 +14,7 @@ from bamquery.storage.ingest.csv import parser as csv_parse
 from bamquery.storage.ingest.csv import same_header as csv_alike
 from bamquery.storage.ingest.csv import type_inference as csv_types
 from bamquery.storage.ingest.opening import open_source
+from tests.effort import spread
 
 VALUES = {
     "whole": ["1", "-20", "", "9007199254740993"],
@@ -53,7 +54,8 @@ def outcome(paths: list[str]) -> object:
         return "No type holds both" if "No type holds both" in str(error) else str(error)
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.long
+@pytest.mark.parametrize("seed", spread(range(25), 4))
 def test_they_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     paths = write(tmp_path, seed)
     together = outcome(paths)

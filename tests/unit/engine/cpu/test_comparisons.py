@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bamquery.data_types.names import type_name
 from bamquery.plan.expressions import Call, ColumnRef, Literal
+from tests.effort import spread
 from tests.oracle import check, evaluate
 from tests.strategies import ALL_TYPES, PLAIN_TYPES, array, arrays, specials
 
@@ -61,9 +62,10 @@ def test_with_constants(function: str, kind: pa.DataType) -> None:
             assert evaluate(Call(function, alone, pa.bool_()), batch) == expected
 
 
-@pytest.mark.parametrize("kind", ALL_TYPES, ids=str)
-@pytest.mark.parametrize("with_null", [False, True])
-@pytest.mark.parametrize("count", [1, 3, 12])
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("kind", "with_null", "count"), spread(product(ALL_TYPES, [False, True], [1, 3, 12]), 5), ids=str
+)
 def test_in(oracle: duckdb.DuckDBPyConnection, kind: pa.DataType, count: int, with_null: bool) -> None:
     chosen = specials(kind)
     values = array([*chosen, None], kind)

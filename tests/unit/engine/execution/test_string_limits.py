@@ -159,10 +159,11 @@ def test_queries_under_a_small_limit(tmp_path: Path, query: str, answer: object)
             "SELECT count(*) FROM t JOIN t AS u ON t.i % 500 = u.i % 500 AND repeat(t.s, 30000) < u.s || u.s",
             500,
         ),
-        (
+        pytest.param(
             "SELECT count(*) FROM t ASOF JOIN t AS u ON t.i % 10 = u.i % 10 "
             "AND repeat(t.s, 30000) >= repeat(u.s, 30000)",
             ROWS,
+            marks=pytest.mark.slow,
         ),
         (
             "SELECT count(*) FROM (SELECT repeat(s, 30000) FROM t INTERSECT SELECT s FROM t)",

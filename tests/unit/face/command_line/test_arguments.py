@@ -113,7 +113,7 @@ def test_every_format_goes_to_a_file(run: Run, kind: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("kind", ["table", "line", "jsonl", "parquet", "arrow"])
 def test_a_full_disk_is_told_in_every_format(kind: str) -> None:
-    query = "SELECT i, 'text ' || i AS t FROM range(20000) r(i)"
+    query = "SELECT i, 'text ' || i AS t FROM range(9000) r(i)"
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
             [sys.executable, "-m", "bamquery", "--format", kind, "-c", query],

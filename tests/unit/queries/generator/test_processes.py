@@ -20,7 +20,9 @@ from bamquery.storage.database.database import Database
 
 
 @pytest.mark.parametrize("nulls", [True, False])
-@pytest.mark.parametrize(("rows", "count"), [(0, 2), (1, 3), (70_000, 2), (300_000, 3)])
+@pytest.mark.parametrize(
+    ("rows", "count"), [(0, 2), (1, 3), (70_000, 2), pytest.param(300_000, 3, marks=pytest.mark.slow)]
+)
 def test_the_rows_are_those_of_one_thread(rows: int, count: int, nulls: bool) -> None:
     recipe = Recipe(rows, tuple(COLUMNS) if rows < 100_000 else COLUMNS[5:8], nulls=nulls)
     generator = TripGenerator(recipe)

@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from bamquery.storage.read_planner.cost_model import CostModel, Path, ProcessorR
 from bamquery.storage.read_planner.device_profile import DeviceProfile
 from bamquery.storage.read_planner.hit_pyramid import HitPyramid
 from bamquery.storage.read_planner.planner import VERIFIED_FIRST, Strategy, plan_reads
+from tests.effort import spread
 from tests.unit.storage.read_planner.selections import (
     BLOCK,
     KINDS,
@@ -152,9 +154,11 @@ def off(model: CostModel, factor: float, which: str) -> CostModel:
     return CostModel(paths, model.processor, overlaps=model.overlaps)
 
 
-@pytest.mark.parametrize("factor", [0.5, 2.0])
-@pytest.mark.parametrize("which", ["commands", "bandwidth", "both"])
-@pytest.mark.parametrize("kind", ["random", "time", "expression"])
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("kind", "which", "factor"),
+    spread(product(["random", "time", "expression"], ["commands", "bandwidth", "both"], [0.5, 2.0]), 5),
+)
 def test_rates_that_are_wrong_are_corrected(
     kind: str, which: str, factor: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,7 +75,8 @@ def floats_are_true(array: pa.Array, operator: str, value: Any) -> np.ndarray:
 
 
 @pytest.mark.parametrize("type_", ALL_TYPES, ids=str)
-@settings(deadline=None, max_examples=12)
+@pytest.mark.long
+@settings(deadline=None, max_examples=effort(6, 200))
 @given(seed=st.integers(0, 2**32), rows=st.sampled_from([1, 1024, 1025, 3000]))
 def test_pruning_never_loses_a_row(type_: Any, seed: int, rows: int) -> None:
     random = np.random.default_rng(seed)

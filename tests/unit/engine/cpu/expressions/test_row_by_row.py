@@ -27,7 +27,7 @@ from bamquery.plan.nodes import Project
 from bamquery.sql_frontend.statement_binder import bind
 from tests.plans import MemoryCatalog, SchemaOnly
 
-FEW, MANY = 300, 900
+FEW, MANY = 300, 600
 
 
 @cache

@@ -6,6 +6,7 @@ Reads go past the page cache and are counted; drives are imitated by what comman
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from bamquery.storage.read_planner.cost_model import Path as Way
 from bamquery.storage.read_planner.device_profile import DeviceProfile
 from bamquery.storage.read_planner.planner import VERIFIED_FIRST
 from bamquery.storage.read_planner.processor_profile import ASSUMED_PROCESSOR
+from tests.effort import spread
 
 ROWS = 300 * 1024
 SHARES = (1e-5, 1e-4, 1e-3, 4e-3, 0.02, 0.1, 0.5, 1.0)
@@ -82,8 +84,8 @@ def seconds(model: CostModel, read: tuple[int, int, int]) -> float:
     return read[2] * rates.latency + max(read[0] / rates.bandwidth, read[1] / rates.commands)
 
 
-@pytest.mark.parametrize("found_by", list(WHERE))
-@pytest.mark.parametrize("table", ["random", "timely", "clustered"])
+@pytest.mark.long
+@pytest.mark.parametrize(("table", "found_by"), spread(product(["random", "timely", "clustered"], WHERE), 2))
 def test_of_whole_queries(
     connection: Connection, table: str, found_by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

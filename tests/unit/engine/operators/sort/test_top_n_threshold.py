@@ -14,6 +14,7 @@ import pytest
 
 import bamquery
 from bamquery.connection.connection import Connection
+from tests.effort import spread
 from tests.forced_forms import forced_form
 from tests.oracle import connect
 
@@ -77,8 +78,10 @@ COLUMNS = ["id", "steps", "holes", "noise", "real", "empty", "money", "moment", 
 ORDERS = ["ASC", "DESC", "ASC NULLS FIRST", "DESC NULLS FIRST"]
 
 
-@pytest.mark.parametrize(("column", "order"), list(product(COLUMNS, ORDERS)))
-@pytest.mark.parametrize("condition", ["", "WHERE payload < 0.3"])
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("column", "order", "condition"), spread(product(COLUMNS, ORDERS, ["", "WHERE payload < 0.3"]), 3)
+)
 def test_answers_stay(
     con: Connection, oracle: duckdb.DuckDBPyConnection, column: str, order: str, condition: str
 ) -> None:

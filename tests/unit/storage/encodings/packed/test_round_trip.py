@@ -1,6 +1,7 @@
 """Packed columns give every bit back: whole, by row, and by the decoder that docs show."""
 
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from bamquery import _native
 from bamquery.storage.encodings.packed.parameters import DECIMAL, exponents, forms
-from tests.effort import effort
+from tests.effort import effort, spread
 from tests.unit.storage.encodings.packed.columns import (
     KINDS,
     SIZES,
@@ -30,8 +31,8 @@ def level(request: pytest.FixtureRequest) -> Iterator[str]:
     _native.use_simd_level(LEVELS[-1])
 
 
-@pytest.mark.parametrize("rows", [*SIZES, 3000])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.long
+@pytest.mark.parametrize(("kind", "rows"), spread(product(KINDS, [*SIZES, 3000]), 2))
 def test_every_bit_comes_back(kind: str, rows: int, level: str) -> None:
     random = np.random.default_rng(rows)
     for name, values in all_columns(kind, rows):

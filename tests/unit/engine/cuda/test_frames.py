@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from bamquery.engine.device import Device
 from tests import device_frames
+from tests.effort import spread
 from tests.strategies import ALL_TYPES
 
 SIZES = (0, 1, 33, 70)
@@ -23,13 +26,16 @@ def test_sorting(device: Device[Any]) -> None:
     device_frames.check_sorting(device)
 
 
+@pytest.mark.long
 def test_groups(device: Device[Any]) -> None:
-    device_frames.check_groups(device, 60, ALL_TYPES[::2])
+    device_frames.check_groups(device, 60, spread(ALL_TYPES, 5))
 
 
+@pytest.mark.long
 def test_reduced_groups(device: Device[Any]) -> None:
-    device_frames.check_reduced_groups(device, 60, ALL_TYPES[::3])
+    device_frames.check_reduced_groups(device, 60, spread(ALL_TYPES, 7))
 
 
+@pytest.mark.long
 def test_gathered(device: Device[Any]) -> None:
-    device_frames.check_gathered(device, 60, ALL_TYPES[1::2])
+    device_frames.check_gathered(device, 60, spread(ALL_TYPES, 6))

@@ -128,6 +128,8 @@ def _line_count(text: str) -> int:
 
 def _shown_parts(line: str, start: int, end: int) -> tuple[str, str, str]:
     """What is before, at and after a word, as a terminal may have it; tabs reach to every eighth column."""
+    if line.isascii() and line.isprintable():  # as nearly all are; an error of many levels asks for many
+        return line[:start], line[start:end], line[end:]
     parts = ["", "", ""]
     width = 0
     for position, character in enumerate(line):

@@ -12,7 +12,7 @@ STUBS := pylibcudf-cu13==26.10.2 rmm-cu13==26.10.0
 NATIVE := pyproject.toml CMakeLists.txt $(shell find bamquery driver storage -name '*.cpp' -o -name '*.hpp')
 FORMATTED := $(filter %.cpp %.hpp,$(NATIVE)) $(wildcard driver/kernels/*.cu engine/kernels/*.cu engine/kernels/*/*.cu)
 
-.PHONY: demo test test-fast test-slow test-forms test-torch random-queries random-casts random-calls random-files fuzz mutation lint format docs build check-tools clean
+.PHONY: demo test test-fast record-seconds test-slow test-forms test-torch random-queries random-casts random-calls random-files fuzz mutation lint format docs build check-tools clean
 
 demo: $(VENV)/.installed-demo ## load real and generated trips, answer Q1-Q5, check them, draw
 	$(BIN)/bamquery taxi demo demo
@@ -25,11 +25,11 @@ FAST := golden sql/test_slt.py unit/plan unit/sql_frontend unit/function_catalog
   unit/engine/profiling unit/engine/sources unit/engine/formulas unit/engine/explain unit/storage/statistics \
   unit/storage/fragments unit/storage/encodings unit/storage/readers unit/storage/read_planner unit/storage/database \
   unit/face/connection unit/face/relations unit/face/session unit/face/catalog unit/face/errors docs/test_names_in_pages.py
-# Of these rooms, what proves a thing at length, some 100 s of a processor: a part of `make test`.
-LONG := engine/operators/scan/test_regret.py sql_frontend/binder/test_literal_lists.py storage/fragments/test_check.py \
-  storage/encodings/packed/test_round_trip.py storage/read_planner/test_hit_pyramid.py storage/read_planner/test_regret.py
-test-fast: $(VENV)/.installed-test ## for the inner loop: what finds most mistakes, half of the tests
-	$(BIN)/python -m pytest -q -m "not slow" -n auto --dist worksteal $(addprefix --ignore=tests/unit/,$(LONG)) $(addprefix tests/,$(FAST))
+test-fast: $(VENV)/.installed-test ## for the inner loop: of the tests of these rooms those that take little (tests/recorded_seconds.py)
+	$(BIN)/python -m pytest -q -m "not slow and not long" --fast -n auto --dist worksteal $(addprefix tests/,$(FAST))
+
+record-seconds: $(VENV)/.installed-test ## all tests, and which of them take long
+	$(BIN)/python -m pytest -q -m "not slow" --record-seconds -n auto --dist worksteal
 
 test-slow: $(VENV)/.installed-test ## the long proofs, and the long forms of others
 	$(BIN)/python -m pytest -m "slow or long" --long --timeout 3600

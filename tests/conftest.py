@@ -16,6 +16,7 @@ from bamquery.storage.read_planner.corrections import Corrections
 from bamquery.storage.read_planner.device_profile import ASSUMED, DeviceProfile
 from tests.effort import go_far
 from tests.forced_forms import FORMS, forced_form
+from tests.recorded_seconds import Recorder, short_tests
 
 # No test asserts on a clock, and every run draws the same examples.
 settings.register_profile(
@@ -38,6 +39,15 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--long"):
         go_far()
+    if config.getoption("--record-seconds") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Recorder())
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With `--fast`, leave out what is known to take long."""
+    if config.getoption("--fast"):
+        items[:], long = short_tests(items)
+        config.hook.pytest_deselected(items=long)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -72,6 +82,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--long", action="store_true", help="what is marked `long` goes on for longer: tests/effort.py"
     )
+    parser.addoption(
+        "--fast", action="store_true", help="without tests that take long: tests/recorded_seconds.py"
+    )
+    parser.addoption("--record-seconds", action="store_true", help="write down which tests take long")
     parser.addoption("--site", help="the folder of the built site, for tests that look at its pages")
     parser.addoption(
         "--pictures", help="a folder for the pictures that docs show, made by tests that look at them"

@@ -62,7 +62,6 @@ def pytest_collection() -> Iterator[None]:
         result = yield
     finally:
         gc.enable()
-        gc.collect()
         gc.freeze()
     return result
 

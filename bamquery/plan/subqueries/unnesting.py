@@ -1,7 +1,7 @@
 """Queries within expressions become joins.
 
 A query that takes columns from outside is made to give its answer for all of their values at once: see
-`dependent`. The rows outside then find theirs by a join on those values.
+`dependent_joins`. The rows outside then find theirs by a join on those values.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ class Scope:
             (*self.visible, *((move(column), table) for column, table in right.visible)),
             (*self.merged, *map(move, right.merged)),
             (*self.synonyms, *((move(column), name) for column, name in right.synonyms)),
-            (*self.coalesced, *((move(whole), tuple(map(move, sources))) for whole, sources in right.coalesced)),
+            (*self.coalesced, *((move(whole), tuple(map(move, own))) for whole, own in right.coalesced)),
         )
 
     def find(self, name: str, table: str = "") -> ColumnRef | None:

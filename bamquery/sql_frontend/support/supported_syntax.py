@@ -1,8 +1,8 @@
 """What of the syntax tree the binder reads; everything else is refused, all at once, before any I/O.
 
-`support_reads` lists, for each kind of node, the arguments that the binder takes into account. A node of
+`reads` lists, for each kind of node, the arguments that the binder takes into account. A node of
 another kind, or another argument that is set, is something that the statement asks for and that would
-otherwise be ignored in silence. `support_places` says where a node is read, `support_words` what the rest is
+otherwise be ignored in silence. `places` says where a node is read, `refusal_messages` what the rest is
 called.
 """
 

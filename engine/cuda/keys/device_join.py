@@ -37,7 +37,7 @@ _INT32: Final = plc.DataType(TypeId.INT32)
 
 
 class CudaJoinProbe:
-    """See `bamquery.engine.operators.join.device_join.JoiningRows`."""
+    """See `bamquery.engine.operators.join.device_join.DeviceProbe`."""
 
     def __init__(
         self, kernels: Kernels, on_gpu: RunOnGpu, table: CudaJoinTable, work: DeviceJoin[CudaFrame]

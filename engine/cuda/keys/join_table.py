@@ -107,7 +107,7 @@ class CudaJoinTable:
         """Runs of rows, each to be looked up at once; at least one, maybe without rows.
 
         A run is as long as the table, since either it or the table is hashed anew for each, and the other
-        read. But it has no more than about `_largest` pairs, or is one row.
+        read. But it has no more than about `_largest_portion` pairs, or is one row.
         """
         largest = self._largest_portion
         step = min(self._build.rows, keys.rows, largest)

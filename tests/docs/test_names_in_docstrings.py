@@ -1,4 +1,4 @@
-"""What docstrings and comments name in backquotes is there: a rename takes along what speaks of it."""
+"""What docstrings, comments and READMEs name in backquotes is there: renames take along what speaks of it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ OTHERS = {
     "FlightSql.proto",
     "RowGroupMetaData.column",
     "SqlInfo",  # Flight SQL's
+    "cudaMemcpyBatchAsync",
     "data_x",
+    "dbgen",  # of TPC-H
     "Path.open",  # of pathlib
     "reset_index",  # of pandas
 }
@@ -38,7 +40,7 @@ class Sources:
     """All text of the repository's code.
 
     Attributes:
-        said: each module's docstrings and comments, with the line that they begin in.
+        said: each module's docstrings and comments, with the line that they begin in; READMEs.
         words: all identifiers, words of other strings, and names of files and folders.
         members: what each class has of its own; classes of one name go together.
         bases: the names of their bases.
@@ -116,6 +118,8 @@ def sources() -> Sources:
     found = Sources()
     for path in sorted(tracked()):
         found.words.update(re.split(r"[/.]", path))
+        if path.endswith("README.md"):
+            found.said[path].append((1, (REPOSITORY / path).read_text("utf-8")))
         if path.endswith(".py") and path.startswith(ROOMS):
             found.read_module(path, (REPOSITORY / path).read_text("utf-8"))
         elif path.endswith(_CODE):
@@ -123,7 +127,7 @@ def sources() -> Sources:
     return found
 
 
-def test_what_docstrings_name_is_there(sources: Sources) -> None:
+def test_what_is_spoken_of_is_there(sources: Sources) -> None:
     missing = [
         line for path in list(sources.said) if path.startswith(ROOMS) for line in sources.missing(path)
     ]

@@ -40,7 +40,7 @@ class Capabilities:
         on_host: frames are in this process's memory, and the query's threads compute them.
         numbers_rows: its scans of stored tables can say the number of each row.
         type_gaps: why it holds no columns of a type.
-        part_gaps: why it cannot compute a call or cast, its arguments aside.
+        node_gaps: why it cannot compute a call or cast, its arguments aside.
         aggregate_gaps: why it cannot compute an aggregate, its arguments aside.
     """
 
@@ -48,7 +48,7 @@ class Capabilities:
     on_host: bool
     numbers_rows: bool
     type_gaps: Callable[[pa.DataType], Iterable[str]] = lambda kind: ()
-    part_gaps: Callable[[Expression], Iterable[str]] = lambda part: ()
+    node_gaps: Callable[[Expression], Iterable[str]] = lambda node: ()
     aggregate_gaps: Callable[[AggregateCall], Iterable[str]] = lambda call: ()
 
     def type_refusals(self, kind: pa.DataType) -> list[str]:
@@ -57,9 +57,9 @@ class Capabilities:
 
     def expression_refusals(self, expression: Expression) -> list[str]:
         """Why an expression cannot be computed, or its type not be held; empty where it can."""
-        parts = list(walk(expression))
-        reasons = [reason for part in parts for reason in self._unknown_part(part)]
-        reasons += [reason for part in parts for reason in self.part_gaps(part)]
+        nodes = list(walk(expression))
+        reasons = [reason for node in nodes for reason in self._unknown_node(node)]
+        reasons += [reason for node in nodes for reason in self.node_gaps(node)]
         return list(dict.fromkeys(reasons))
 
     def aggregate_refusals(self, call: AggregateCall) -> list[str]:
@@ -73,13 +73,13 @@ class Capabilities:
         elif call.function not in AGGREGATE_FUNCTIONS:
             reasons.append(f"the {self.device} device has no aggregate {call.function}")
         reasons += self.aggregate_gaps(call)
-        reasons += [reason for part in call.inputs for reason in self.expression_refusals(part)]
+        reasons += [reason for node in call.inputs for reason in self.expression_refusals(node)]
         return list(dict.fromkeys([*reasons, *self._unknown_type(call.type)]))
 
     def window_refusals(self, call: WindowCall) -> list[str]:
         """Why a call over a window cannot be computed; empty where it can."""
         reasons = [] if call.call.function in WINDOW_FUNCTIONS else self.aggregate_refusals(call.call)
-        reasons += [reason for part in call.inputs for reason in self.expression_refusals(part)]
+        reasons += [reason for node in call.inputs for reason in self.expression_refusals(node)]
         return list(dict.fromkeys([*reasons, *self.type_refusals(call.type)]))
 
     def _unknown_type(self, kind: pa.DataType) -> list[str]:
@@ -88,10 +88,10 @@ class Capabilities:
             return []
         return [f"the {self.device} device has no columns of type {type_name(kind)}"]
 
-    def _unknown_part(self, part: Expression) -> list[str]:
+    def _unknown_node(self, node: Expression) -> list[str]:
         check_cancelled()
-        reasons = self._unknown_type(part.type)
-        match part:
+        reasons = self._unknown_type(node.type)
+        match node:
             case Call(function=name) if name not in SCALAR_FUNCTIONS or name == "now":
                 reasons.append(f"the {self.device} device has no function {name}")
             case Cast(argument=argument, type=kind) if not is_castable(argument.type, kind):

@@ -37,10 +37,10 @@ def fold_constants(plan: Plan) -> Plan:
 def depends_on_time(plan: Plan) -> bool:
     """Whether the plan folds to something else at another moment."""
     return any(
-        isinstance(part, Call) and part.function == "now"
+        isinstance(called, Call) and called.function == "now"
         for node in nodes_of(plan)
         for expression in expressions_of(node)
-        for part in walk(expression)
+        for called in walk(expression)
     )
 
 

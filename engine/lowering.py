@@ -75,11 +75,11 @@ def _refusals(plan: Plan, able: Capabilities) -> Iterator[str]:
     if isinstance(plan, nodes.Window):
         for call in plan.calls:
             yield from able.window_refusals(call)
-    for part in _computed_expressions(plan):
-        if isinstance(part, AggregateCall):
-            yield from able.aggregate_refusals(part)
+    for computed in _computed_expressions(plan):
+        if isinstance(computed, AggregateCall):
+            yield from able.aggregate_refusals(computed)
         else:
-            yield from able.expression_refusals(part)
+            yield from able.expression_refusals(computed)
     if isinstance(plan, nodes.Aggregate) and any(is_interval(key.type) for key in plan.keys):
         yield f"the {able.device} device cannot group by INTERVAL: take epoch() of it"
 
@@ -149,9 +149,9 @@ def _operator(plan: Plan, settings: Settings, lower: Callable[[Plan], Operator[A
         case nodes.Recursion():
             from bamquery.engine.operators.recursion.lowering import lower_recursion
 
-            def lower_again(part: Plan) -> Operator[Any]:
+            def lower_again(step: Plan) -> Operator[Any]:
                 with remember_estimates():
-                    return _lower(part, settings, CommonSubplans(part, only_large=True))
+                    return _lower(step, settings, CommonSubplans(step, only_large=True))
 
             return lower_recursion(plan, lower_again)
         case nodes.Union(inputs=inputs):

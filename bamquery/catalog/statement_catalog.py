@@ -158,7 +158,7 @@ class StatementCatalog:
         return source.snapshot.evolution.rules
 
     def stored_tables_only(self) -> StatementCatalog:
-        """See `Catalog.stored`."""
+        """See `Catalog.stored_tables_only`."""
         stored = StatementCatalog(
             self._database,
             {},

@@ -19,6 +19,7 @@ from bamquery.output.display_options import (
     DisplayOptions,
 )
 from bamquery.text.identifiers import nearest, suggestion
+from bamquery.text.setting_option import add_setting_option
 from bamquery.text.terminal import escape_lines
 
 STANDARD_INPUT: Final = "-"
@@ -108,7 +109,7 @@ def parse_arguments(arguments: Sequence[str], subcommands: Sequence[str]) -> Arg
     parser = _parser()
     _check_subcommand(parser, arguments, subcommands)
     options = parser.parse_args(arguments)
-    settings = dict(_parse_setting(parser, text) for text in options.settings)
+    settings = dict(options.settings)
     if options.device is not None:
         settings["device"] = options.device
     scripts = tuple(options.scripts or ())
@@ -225,14 +226,7 @@ def _parser() -> Parser:
     answers.add_argument("--table", metavar="NAME", help="the table that insert inserts into")
     others = parser.add_argument_group("settings")
     others.add_argument("--device", metavar="DEVICE", help="auto, cpu or cuda:0 (default: auto)")
-    others.add_argument(
-        "--set",
-        metavar="NAME=VALUE",
-        dest="settings",
-        action="append",
-        default=[],
-        help="a setting, such as memory_limit=2GiB; may be given again",
-    )
+    add_setting_option(others.add_argument, "a setting, such as memory_limit=2GiB; may be given again")
     others.add_argument(
         "--no-history",
         dest="keep_history",
@@ -255,10 +249,3 @@ def _count(text: str) -> int:
     if not (text.isascii() and text.isdecimal()) or len(text) > 18:
         raise argparse.ArgumentTypeError(f"it takes a whole number from 0 on, not {text!r}")
     return int(text)
-
-
-def _parse_setting(parser: Parser, text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        parser.error(f"--set takes name=value, not {text!r}")
-    return name.strip(), value.strip()

@@ -45,9 +45,9 @@ def write_table(name: str, reports: Sequence[ColumnReport], out: TextIO) -> None
             "column": [report.name for report in reports],
             "type": [type_name(report.type) for report in reports],
             "encoding": [_encoding(report) for report in reports],
-            "bits": _rounded(report.storage.bits for report in reports),
-            "plain": _rounded(report.storage.plain_bits for report in reports),
-            "ratio": _rounded(report.ratio for report in reports),
+            "bits": _round_each(report.storage.bits for report in reports),
+            "plain": _round_each(report.storage.plain_bits for report in reports),
+            "ratio": _round_each(report.ratio for report in reports),
             "distinct": [
                 f"{'' if report.distinct_exact else 'about '}{report.distinct:,}" for report in reports
             ],
@@ -58,7 +58,7 @@ def write_table(name: str, reports: Sequence[ColumnReport], out: TextIO) -> None
     layout = TableLayout(rows, TableStyle(width, types=False, null="-"))
     for line in [*layout.top(), *layout.body(rows), *layout.bottom()]:
         print(line, file=out)
-    print(_together(name, reports), file=out)
+    print(_describe_total(name, reports), file=out)
 
 
 def to_json(name: str, reports: Sequence[ColumnReport]) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def draw(name: str, reports: Sequence[ColumnReport], path: Path) -> None:
         axis.invert_yaxis()
         axis.margins(x=0.5, y=0.02)
         axis.set_xlabel("bits a value, less is better")
-        title = _together(name, reports).replace("; ", "\n").replace("$", r"\$")
+        title = _describe_total(name, reports).replace("; ", "\n").replace("$", r"\$")
         axis.set_title(title, loc="left", fontsize=10)
         axis.legend(frameon=False, fontsize=8, loc="lower right")
         save(figure, path)
@@ -131,7 +131,7 @@ def _encoding(report: ColumnReport) -> str:
     return f"{encoding} ({', '.join(form for form, _ in report.forms.most_common())})"
 
 
-def _together(name: str, reports: Sequence[ColumnReport]) -> str:
+def _describe_total(name: str, reports: Sequence[ColumnReport]) -> str:
     rows = max((report.storage.rows for report in reports), default=0)
     stored = sum(report.storage.stored_bytes for report in reports)
     plain = sum(report.storage.plain_bytes for report in reports)
@@ -145,7 +145,7 @@ def _together(name: str, reports: Sequence[ColumnReport]) -> str:
     )
 
 
-def _rounded(values: Any) -> Any:
+def _round_each(values: Any) -> Any:
     return pa.array([None if value is None else round(value, 2) for value in values], pa.float64())
 
 

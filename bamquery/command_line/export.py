@@ -67,7 +67,7 @@ def export_table(export: Export) -> int:
             "(COPY … TO writes CSV and JSON)"
         )
     if not export.force and os.path.lexists(export.file):
-        raise _taken(export.file)
+        raise _already_exists(export.file)
     session = Session(Database.open(export.database, create=False), Settings().with_values({"device": "cpu"}))
     try:
         relation = _relation(session, export)
@@ -78,7 +78,7 @@ def export_table(export: Export) -> int:
         ):
             return writer(batches_with_progress(result, f"Writing {export.file}"), result.schema, file)
     except FileExistsError as error:
-        raise _taken(export.file) from error
+        raise _already_exists(export.file) from error
     finally:
         session.close()
 
@@ -102,7 +102,7 @@ def _scan(source: Source) -> Scan:
     return Scan(source, tuple(range(len(source.schema))))
 
 
-def _taken(file: Path) -> StorageError:
+def _already_exists(file: Path) -> StorageError:
     return StorageError("is there already: name another file, or pass --force to replace it", file)
 
 

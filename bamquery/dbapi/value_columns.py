@@ -39,7 +39,7 @@ def value_columns(values: Sequence[Any]) -> list[pa.Array[Any]] | None:
     """
     kinds = [_KINDS.get(type(value)) for value in values]
     if None in kinds:
-        values = list(map(_plain, values))
+        values = list(map(_to_python_value, values))
         kinds = [_kind(value) for value in values]
     different = sorted({kind for kind in kinds if kind})
     if None in kinds:
@@ -54,7 +54,7 @@ def value_columns(values: Sequence[Any]) -> list[pa.Array[Any]] | None:
     return columns
 
 
-def _plain(value: Any) -> Any:
+def _to_python_value(value: Any) -> Any:
     """Python's own value in place of numpy's and of pandas' nulls."""
     if type(value).__name__ in _NULLS:
         return None

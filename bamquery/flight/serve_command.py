@@ -10,12 +10,13 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from bamquery.errors import SettingError
 from bamquery.flight.log import Log
 from bamquery.flight.options import ServerLimits, ServerOptions, TlsFiles
 from bamquery.relations.frames.optional_libraries import require
+from bamquery.text.setting_option import add_setting_option
 
 TOKEN_VARIABLE: Final = "BAMQUERY_TOKEN"  # noqa: S105 (its name)
 SHORTEST_TOKEN: Final = 16
@@ -112,7 +113,7 @@ def server_options(given: argparse.Namespace, environment: Mapping[str, str]) ->
         tls=tls,
         read_only=given.read_only,
         allowed_directories=tuple(Path(folder) for folder in given.allow),
-        settings=dict(map(_parse_setting, given.settings)),
+        settings=dict(given.settings),
         limits=ServerLimits(
             statements=given.max_statements,
             statement_seconds=given.statement_timeout or None,
@@ -185,13 +186,6 @@ def _bytes(text: str | None) -> int | None:
         raise SettingError(f"--memory-limit cannot be {text!r}: {error}") from None
 
 
-def _parse_setting(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise SettingError(f"--set takes name=value, not {text!r}")
-    return name.strip(), value.strip()
-
-
 def _seconds(text: str) -> float:
     try:
         seconds = float(text)
@@ -234,7 +228,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         action="append",
         default=[],
-        help="a folder whose files statements may read and write; may be given several times",
+        help="a folder whose files statements may read and write; may be given again",
     )
     add("--max-statements", metavar="N", type=_count, default=8, help="that run at a time (default: 8)")
     add(
@@ -263,12 +257,5 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SIZE",
         help="of all statements together, in equal parts, such as 8GiB (default: half of the machine's)",
     )
-    add(
-        "--set",
-        metavar="NAME=VALUE",
-        dest="settings",
-        action="append",
-        default=[],
-        help="a setting of statements' sessions, such as threads=4; may be given several times",
-    )
+    add_setting_option(add, "a setting of statements' sessions, such as threads=4; may be given again")
     return parser

@@ -89,7 +89,7 @@ class FlightSqlServer(flight.FlightServerBase):
     # Calls of Flight.
 
     def get_flight_info(self, context: Any, descriptor: Any) -> Any:
-        """Run a statement, or see to it that it can be; see `_INFOS` for commands."""
+        """Run a statement, or see to it that it can be; see `is_metadata` for others than SQL."""
         with self._call(context, "get_flight_info") as report:
             name, command = self._command(descriptor, report)
             if is_metadata(name):

@@ -86,9 +86,9 @@ class TableLayout:
             ]
             name = cell_width(self._names[position]) if self._style.headers else 0
             kind = len(self._kinds[position]) if self._style.headers else 0
-            is_text = _is_text(self._schema.field(position).type)
+            is_string = _is_string(self._schema.field(position).type)
             widest = max(cells, default=0)
-            firm = max(kind, 0 if is_text else widest, min(name, LEAST_CUT), 1)
+            firm = max(kind, 0 if is_string else widest, min(name, LEAST_CUT), 1)
             sizes.append(_Size(firm, max(firm, widest, name)))
         return sizes
 
@@ -180,10 +180,10 @@ class _Size:
     whole: int
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def _is_string(kind: pa.DataType) -> bool:
     """Whether values may be cut: what is left of them still says something."""
     if pa.types.is_dictionary(kind):
-        return _is_text(kind.value_type)
+        return _is_string(kind.value_type)
     return bool(
         pa.types.is_large_string(kind)
         or pa.types.is_string(kind)

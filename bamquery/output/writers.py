@@ -157,12 +157,12 @@ class TableWriter:
             pa.Table.from_batches(sample, result.schema).slice(0, _SAMPLE_ROWS), self._style()
         )
         self._print(layout.top())
-        for part in small_batches(sample):
-            self._print(layout.body(part))
+        for batch in small_batches(sample):
+            self._print(layout.body(batch))
         del sample
-        for part in small_batches(batches):
-            self._print(layout.body(part))
-            total += part.num_rows
+        for batch in small_batches(batches):
+            self._print(layout.body(batch))
+            total += batch.num_rows
         self._print(layout.bottom())
         return total, total
 

@@ -45,8 +45,8 @@ def asof_condition(condition: Expression, width: int) -> AsofCondition:
     """
     keys: list[tuple[Expression, Expression, bool]] = []
     inequalities: list[tuple[str, Expression, Expression]] = []
-    for part in conjuncts(condition):
-        sides = _sides(part, width)
+    for conjunct in conjuncts(condition):
+        sides = _sides(conjunct, width)
         if sides is None:
             raise ValueError("ASOF JOIN takes only comparisons of a value of one side with one of the other")
         function, left, right = sides
@@ -59,14 +59,14 @@ def asof_condition(condition: Expression, width: int) -> AsofCondition:
     return AsofCondition(tuple(keys), *inequalities[0])
 
 
-def _sides(part: Expression, width: int) -> tuple[str, Expression, Expression] | None:
+def _sides(conjunct: Expression, width: int) -> tuple[str, Expression, Expression] | None:
     """The comparison with the left side's value on the left; None where it is something else."""
-    if not isinstance(part, Call) or part.function not in {*_TURNED, "equal", "is_not_distinct_from"}:
+    if not isinstance(conjunct, Call) or conjunct.function not in {*_TURNED, "equal", "is_not_distinct_from"}:
         return None
-    one, other = part.arguments
+    one, other = conjunct.arguments
     for function, left, right in (
-        (part.function, one, other),
-        (_TURNED.get(part.function, part.function), other, one),
+        (conjunct.function, one, other),
+        (_TURNED.get(conjunct.function, conjunct.function), other, one),
     ):
         of_left, of_right = referenced_columns(left), referenced_columns(right)
         if of_left and of_right and max(of_left) < width <= min(of_right):

@@ -243,7 +243,7 @@ class ColumnFigures:
 class Summarize:
     """SUMMARIZE: all columns, few by few."""
 
-    parts: tuple[ColumnFigures, ...]
+    figures: tuple[ColumnFigures, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,9 +192,9 @@ def joined_rows(
     `domains` tells of one side of an equality where its values come from. Where nobody knows, each row of the
     larger side has one partner.
     """
-    keyed = [part for part in conditions if is_equality(part)]
-    others = [part for part in conditions if not is_equality(part)]
-    counts = [_common(found) for part in keyed if (found := _domains(part, domains))]
+    keyed = [conjunct for conjunct in conditions if is_equality(conjunct)]
+    others = [conjunct for conjunct in conditions if not is_equality(conjunct)]
+    counts = [_common(found) for conjunct in keyed if (found := _domains(conjunct, domains))]
     if not counts:
         return _filtered_rows(max(left, right) if keyed else min(left * right, _MOST_ROWS), others)
     pairs = left * right / max(counts)
@@ -211,9 +211,9 @@ def _domains(equality: Expression, domains: Domains) -> list[Domain]:
 def _matched_share(right: float, conditions: Sequence[Expression], domains: Domains) -> float:
     """The share of rows that have a partner among `right` ones."""
     shares = []
-    for part in conditions:
-        if isinstance(part, Call) and is_equality(part):
-            found = _domains(part, domains)
+    for conjunct in conditions:
+        if isinstance(conjunct, Call) and is_equality(conjunct):
+            found = _domains(conjunct, domains)
             if found:
                 shares.append(min(right / max(domain.values for domain in found), 1.0))
     return min(shares, default=_CONDITION)
@@ -268,23 +268,22 @@ def _estimate_scan(plan: Scan) -> float:
 
 
 def _merge_bounds(predicates: Sequence[Expression]) -> list[Expression]:
-    """A conjunction's parts; bounds of one column as one part, since they are not independent."""
-    parts = [part for predicate in predicates for part in conjuncts(predicate)]
+    """A conjunction's conjuncts; bounds of one column as one, since they are not independent."""
     found: list[Expression] = []
     bounds: dict[int, list[Expression]] = {}
-    for part in parts:
-        match part:
+    for conjunct in (conjunct for predicate in predicates for conjunct in conjuncts(predicate)):
+        match conjunct:
             case Call(function=function, arguments=(ColumnRef(index=index), Literal())) if (
                 function in _BOUNDS
             ):
-                bounds.setdefault(index, []).append(part)
+                bounds.setdefault(index, []).append(conjunct)
             case _:
-                found.append(part)
+                found.append(conjunct)
     return found + [conjunction(those) for those in bounds.values()]
 
 
 def _selectivity(predicate: Expression, source: Source) -> float:
-    """The share of a source's rows that fulfil a condition, its parts being independent of each other."""
+    """The share of a source's rows that fulfil a condition, its conjuncts being independent of each other."""
     described = _as_described_source(source)
     found = None if described is None else described.share(predicate)
     if found is not None:
@@ -292,9 +291,9 @@ def _selectivity(predicate: Expression, source: Source) -> float:
     if described is not None and isinstance(predicate, Call):
         match predicate.function:
             case "and":
-                return math.prod(_selectivity(part, source) for part in predicate.arguments)
+                return math.prod(_selectivity(argument, source) for argument in predicate.arguments)
             case "or":
-                return min(sum(_selectivity(part, source) for part in predicate.arguments), 1.0)
+                return min(sum(_selectivity(argument, source) for argument in predicate.arguments), 1.0)
     return _EQUALITY if is_equality(predicate) else _CONDITION
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from bamquery.data_types.names import type_name
 from bamquery.data_types.type_groups import is_interval
 from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, Literal, Members
-from bamquery.plan.literals import interval_strings as interval_text
+from bamquery.plan.literals import interval_strings
 from bamquery.plan.nodes import (
     Aggregate,
     Filter,
@@ -219,7 +219,7 @@ def _value(value: pa.Scalar[Any]) -> str:
         return "TRUE" if value.as_py() else "FALSE"
     if is_interval(value.type):
         parts = value.as_py()
-        return f"'{interval_text.write(parts.months, parts.days, parts.nanoseconds // 1000)}'"
+        return f"'{interval_strings.write(parts.months, parts.days, parts.nanoseconds // 1000)}'"
     if pa.types.is_temporal(value.type) or pa.types.is_large_string(value.type):
         return "'" + _format_value(value).replace("'", "''") + "'"
     return str(value)

@@ -25,13 +25,13 @@ def called_row_by_row(expressions: Iterable[Expression]) -> set[str]:
     waiting = [*expressions]
     while waiting:
         check_cancelled()
-        part = waiting.pop()
-        if id(part) in seen or not isinstance(part, Call | Cast):
+        node = waiting.pop()
+        if id(node) in seen or not isinstance(node, Call | Cast):
             continue
-        seen.add(id(part))
-        waiting += children(part)
-        if isinstance(part, Call) and _runs_row_by_row(part):
-            found.add(part.function)
+        seen.add(id(node))
+        waiting += children(node)
+        if isinstance(node, Call) and _runs_row_by_row(node):
+            found.add(node.function)
     return found
 
 

@@ -44,9 +44,9 @@ def draws_at_random(plan: Plan) -> bool:
     if isinstance(plan, Sample):
         return plan.seed is None
     return any(
-        isinstance(part, Call) and part.function in DIFFERENT_EACH_TIME
+        isinstance(node, Call) and node.function in DIFFERENT_EACH_TIME
         for expression in expressions_of(plan)
-        for part in walk(expression)
+        for node in walk(expression)
     )
 
 

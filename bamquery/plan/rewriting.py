@@ -286,10 +286,10 @@ def columns_of(plan: Plan) -> tuple[ColumnRef, ...]:
 def conjuncts(predicate: Expression) -> list[Expression]:
     """The conditions that all must be true for the predicate to be."""
     if isinstance(predicate, Call) and predicate.function == "and":
-        return [part for argument in predicate.arguments for part in conjuncts(argument)]
+        return [conjunct for argument in predicate.arguments for conjunct in conjuncts(argument)]
     return [predicate]
 
 
-def conjunction(parts: Sequence[Expression]) -> Expression:
+def conjunction(operands: Sequence[Expression]) -> Expression:
     """One predicate that is true where all of one or more are."""
-    return parts[0] if len(parts) == 1 else Call("and", tuple(parts), pa.bool_())
+    return operands[0] if len(operands) == 1 else Call("and", tuple(operands), pa.bool_())

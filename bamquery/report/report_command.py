@@ -15,6 +15,7 @@ from bamquery.output.atomic_file import whole_file
 from bamquery.relations.relation import Relation
 from bamquery.report.content import run_for_report
 from bamquery.report.page import report_page
+from bamquery.text.setting_option import add_setting_option
 
 _STANDARD: str = "-"
 
@@ -27,7 +28,7 @@ def main(arguments: Sequence[str]) -> int:
     """
     parser = _parser()
     options = parser.parse_args(arguments)
-    settings = dict(_parse_setting(parser, text) for text in options.settings)
+    settings = dict(options.settings)
     if options.device is not None:
         settings["device"] = options.device
     text = sys.stdin.read() if options.sql == _STANDARD else options.sql
@@ -76,19 +77,5 @@ def _parser() -> argparse.ArgumentParser:
         help="auto: as the reader's system has it (default)",
     )
     parser.add_argument("--device", metavar="DEVICE", help="auto, cpu or cuda:0 (default: auto)")
-    parser.add_argument(
-        "--set",
-        metavar="NAME=VALUE",
-        dest="settings",
-        action="append",
-        default=[],
-        help="a setting, such as memory_limit=2GiB; may be given several times",
-    )
+    add_setting_option(parser.add_argument, "a setting, such as memory_limit=2GiB; may be given again")
     return parser
-
-
-def _parse_setting(parser: argparse.ArgumentParser, text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        parser.error(f"--set takes name=value, not {text!r}")
-    return name.strip(), value.strip()

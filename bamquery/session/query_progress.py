@@ -78,18 +78,18 @@ class QueryProgress:
     def __str__(self) -> str:
         """`42 %, 8.4 M of 20 M rows, 1.2 GiB, 3.4 GB/s, cpu, 12 s left`, without what is not known."""
         of = "" if self.total_rows is None else f" of {human_count(self.total_rows)}"
-        parts = [
+        texts = [
             "" if self.fraction is None else f"{int(self.fraction * 100)} %",
             f"{human_count(self.rows)}{of} rows",
         ]
         if self.bytes_read and self.bytes_per_second is not None:
-            parts += [human_bytes(self.bytes_read), human_rate(self.bytes_per_second)]
-        parts.append(self.device)
+            texts += [human_bytes(self.bytes_read), human_rate(self.bytes_per_second)]
+        texts.append(self.device)
         if not self.finished and self.remaining is not None:
-            parts.append(f"{_coarse(self.remaining)} left")
+            texts.append(f"{_whole_seconds(self.remaining)} left")
         elif self.all_read and not self.finished:
-            parts.append("all rows read, computing")
-        return ", ".join(part for part in parts if part)
+            texts.append("all rows read, computing")
+        return ", ".join(text for text in texts if text)
 
 
 class Observer(Protocol):
@@ -265,7 +265,7 @@ def _fraction(positions: list[_Position]) -> float | None:
     return sum(one.weight * one.share for one in positions if one.share is not None) / weight
 
 
-def _coarse(seconds: float) -> str:
+def _whole_seconds(seconds: float) -> str:
     """Whole seconds: an estimate has no fractions of them."""
     return f"{seconds:.0f} s" if seconds < 60 else human_seconds(seconds)
 

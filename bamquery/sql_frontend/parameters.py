@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 from sqlglot import exp
 
 from bamquery.errors import SqlError
-from bamquery.plan.literals import interval_strings as interval_text
+from bamquery.plan.literals import interval_strings
 from bamquery.sql_frontend.fault_collection import apply_to_each, errors_at
 from bamquery.sql_frontend.parser.parser import parse
 from bamquery.sql_frontend.sql_text import require_whole
@@ -265,7 +265,7 @@ def _timedelta(value: datetime.timedelta) -> exp.Expr:
     if getattr(value, "nanoseconds", 0):
         raise ValueError("a parameter cannot be a Timedelta with nanoseconds: round('us') makes one that can")
     micros = value.seconds * 10**6 + value.microseconds
-    return _typed_literal(interval_text.write(0, value.days, micros), "INTERVAL")
+    return _typed_literal(interval_strings.write(0, value.days, micros), "INTERVAL")
 
 
 def _bytes(value: bytes | bytearray | memoryview) -> exp.Expr:

@@ -21,7 +21,7 @@ _PERCENT: Final = pa.decimal128(9, 2)
 
 def summarize(session: Session, statement: Summarize) -> pa.RecordBatch:
     """One row a column, in DuckDB's columns; all figures are exact."""
-    summaries = [summary for part in statement.parts for summary in _summaries(session, part)]
+    summaries = [summary for few in statement.figures for summary in _summaries(session, few)]
     text, count = pa.large_string(), pa.int64()
     kinds = {
         "column_name": text,
@@ -37,14 +37,14 @@ def summarize(session: Session, statement: Summarize) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, list(kinds))
 
 
-def _summaries(session: Session, part: ColumnFigures) -> list[dict[str, Any]]:
-    with session.run(inline_views(part.plan)) as result:
+def _summaries(session: Session, few: ColumnFigures) -> list[dict[str, Any]]:
+    with session.run(inline_views(few.plan)) as result:
         found = result.table().combine_chunks()
-    ordered = dict(part.ordered)
+    ordered = dict(few.ordered)
     rows: int = found.column(0)[0].as_py()
     values = iter(found.columns[1:])
     summaries: list[dict[str, Any]] = []
-    for column, names in zip(part.columns, part.figures, strict=True):
+    for column, names in zip(few.columns, few.figures, strict=True):
         figures: dict[str, Any] = {name: next(values) for name in names}
         present = figures["values"][0].as_py()
         summary: dict[str, Any] = {

@@ -251,7 +251,7 @@ def _wrong_after_writing(gpu: Gpu, backing: GpuBacking, workload: BlockWorkload,
             gpu, workload, tally, address=pinned.address, size=workload.extent_bytes, written=written
         )
         launch.wait(_GRACE_SECONDS + workload.extent_bytes / 1e9)
-        found = _wrong(tally)
+        found = _count_wrong(tally)
     backing.fill()
     return found
 
@@ -331,9 +331,9 @@ def _copy_engine(gpu: Gpu, backing: GpuBacking, workload: BlockWorkload, progres
         except KeyboardInterrupt:
             gpu.settle(_GRACE_SECONDS)
             notes.append("stopped by Ctrl-C")
-            raise Interrupted([figures(_wrong(tally))]) from None
+            raise Interrupted([figures(_count_wrong(tally))]) from None
         measured = figures(0)
-        return replace(measured, verified=_wrong(tally) == 0 if measured.verified is not None else None)
+        return replace(measured, verified=_count_wrong(tally) == 0 if measured.verified is not None else None)
 
 
 def _check(
@@ -361,5 +361,5 @@ def _check(
     return gpu.launch(kernel, *arguments, grid=8 * gpu.multiprocessors, block=256, stream=stream)
 
 
-def _wrong(tally: GpuMemory) -> int:
+def _count_wrong(tally: GpuMemory) -> int:
     return int(tally.read_array(_TALLY)[0]["wrong"])

@@ -175,7 +175,7 @@ def is_in_set(column: Column, members: Column) -> Column:
 def _extreme(better: Callable[[Datum, Datum], Column]) -> Implementation:
     """The best of values that are not null; null where all are."""
 
-    def two(a: Datum, b: Datum) -> Column:
+    def choose_better(a: Datum, b: Datum) -> Column:
         rows = _rows(a, b)
         a, b = as_column(a, rows), as_column(b, rows)
         choose = compute("coalesce", better(b, a), compute("is_null", a))
@@ -183,7 +183,7 @@ def _extreme(better: Callable[[Datum, Datum], Column]) -> Implementation:
 
     def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         first = as_column(arguments[0], _rows(*arguments))
-        return reduce(two, arguments[1:], first)
+        return reduce(choose_better, arguments[1:], first)
 
     return apply
 

@@ -106,13 +106,13 @@ def constant_bytes(datum: Constant) -> int:
 
 def column_bytes(column: Column) -> int:
     """Bytes of a column's strings, without a look at each; 0 where it has none."""
-    if not _is_text(column.type) or not len(column):
+    if not _is_string(column.type) or not len(column):
         return 0
     offsets = string_offsets(column)
     return int(offsets[-1] - offsets[0])
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def _is_string(kind: pa.DataType) -> bool:
     return pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
 
 
@@ -236,7 +236,7 @@ def take_shared(values: Column, places: Column | NDArray[np.int64]) -> Column:
         LargeStringError: as strings of each row they take too much memory.
     """
     rows = len(places)
-    if len(values) and rows > 1 and _is_text(values.type):
+    if len(values) and rows > 1 and _is_string(values.type):
         lengths = np.diff(string_offsets(values))
         if int(lengths.max()) * rows > current_string_limits().piece:
             found = take(from_values(lengths, pa.int64()), places)

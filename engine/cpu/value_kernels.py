@@ -147,7 +147,7 @@ def with_constants(
         varying = [i for i in here if isinstance(arguments[i], pa.Array)]
         if not varying:
             return kernel(arguments, kind)
-        parts: list[Column] = []
+        pieces: list[Column] = []
         size = 0
         order: list[np.ndarray[Any, np.dtype[np.int64]]] = []
         others = [a for i, a in enumerate(arguments) if i not in varying and isinstance(a, pa.Array)]
@@ -157,22 +157,22 @@ def with_constants(
         for values, positions in groups:
             order.append(positions)
             if values is None:
-                parts.append(nulls(len(positions), kind))
+                pieces.append(nulls(len(positions), kind))
                 continue
             chosen: Any = pa.array(positions)
             given: list[Datum] = [take(a, chosen) if isinstance(a, pa.Array) else a for a in arguments]
             for i, value in zip(varying, values, strict=True):
                 given[i] = value
             if any(isinstance(a, pa.Array) for a in given):
-                parts.append(kernel(given, kind))
+                pieces.append(kernel(given, kind))
             else:
                 given[0] = as_column(given[0], 1)
-                parts.append(as_column(kernel(given, kind)[0], len(positions)))
-            size += column_bytes(parts[-1])
+                pieces.append(as_column(kernel(given, kind)[0], len(positions)))
+            size += column_bytes(pieces[-1])
             require_room("strings", size, rows)
         back = np.empty(rows, np.int64)
         back[np.concatenate(order)] = np.arange(rows)
-        return take(concatenate(parts), back)
+        return take(concatenate(pieces), back)
 
     return apply
 

@@ -46,13 +46,13 @@ def _type_gaps(kind: pa.DataType) -> Iterator[str]:
         yield f"the cuda device has no columns of type INTERVAL: libcudf has no such type; {INSTEAD}"
 
 
-def _part_gaps(part: Expression) -> Iterator[str]:
-    if isinstance(part, Cast):
-        yield from _cast_gaps(part.argument.type, part.type)
-    elif isinstance(part, Call) and (why := unsupported_reason(part)) is not None:
-        yield f"the cuda device has no {part.function}() for columns: {why}; {INSTEAD}"
-    elif not isinstance(part, Literal):
-        yield from _type_gaps(part.type)
+def _node_gaps(node: Expression) -> Iterator[str]:
+    if isinstance(node, Cast):
+        yield from _cast_gaps(node.argument.type, node.type)
+    elif isinstance(node, Call) and (why := unsupported_reason(node)) is not None:
+        yield f"the cuda device has no {node.function}() for columns: {why}; {INSTEAD}"
+    elif not isinstance(node, Literal):
+        yield from _type_gaps(node.type)
 
 
 def _cast_gaps(source: pa.DataType, target: pa.DataType) -> Iterator[str]:
@@ -90,6 +90,6 @@ CUDA: Final = Capabilities(
     on_host=False,
     numbers_rows=False,
     type_gaps=_type_gaps,
-    part_gaps=_part_gaps,
+    node_gaps=_node_gaps,
     aggregate_gaps=_aggregate_gaps,
 )

@@ -133,7 +133,7 @@ class CudaDevice:
         strings = [column for column in frame.columns if column.type().id() == TypeId.STRING and frame.rows]
         if not strings:
             return 0
-        return self._run_on_gpu("the size of strings", lambda: sum(map(self._longest, strings)))
+        return self._run_on_gpu("the size of strings", lambda: sum(map(self._longest_string, strings)))
 
     def string_lengths(self, frame: CudaFrame) -> NDArray[np.uint32]:
         """Bytes of each row's strings, counted on the GPU and copied."""
@@ -346,7 +346,7 @@ class CudaDevice:
     def _string_bytes(self, column: plc.Column) -> int:
         return self._reduce_sizes(column, plc.aggregation.sum())
 
-    def _longest(self, column: plc.Column) -> int:
+    def _longest_string(self, column: plc.Column) -> int:
         return self._reduce_sizes(column, plc.aggregation.max())
 
     def _reduce_sizes(self, column: plc.Column, aggregation: plc.aggregation.Aggregation) -> int:

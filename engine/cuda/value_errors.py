@@ -52,7 +52,7 @@ def _ask(
     for argument in arguments:
         if isinstance(argument.datum, plc.Column):
             given.append(ColumnRef(len(columns), "", argument.kind))
-            columns.append(_first(kernels, argument.datum, argument.kind, failed))
+            columns.append(_first_failed(kernels, argument.datum, argument.kind, failed))
         else:
             given.append(Literal(argument.datum))
     row = pa.RecordBatch.from_arrays(columns, names=[str(column) for column in range(len(columns))])
@@ -62,7 +62,9 @@ def _ask(
         raise ExecutionError(str(error)) from None
 
 
-def _first(kernels: Kernels, column: plc.Column, kind: pa.DataType, failed: plc.Column) -> pa.Array[Any]:
+def _first_failed(
+    kernels: Kernels, column: plc.Column, kind: pa.DataType, failed: plc.Column
+) -> pa.Array[Any]:
     first = kernels.slice_column(kernels.keep([column], failed)[0], 0, 1)
     kernels.session.synchronize()
     return from_libcudf_layout(first.to_arrow(stream=kernels.stream), kind)

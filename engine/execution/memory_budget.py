@@ -38,7 +38,7 @@ _SET_BY_USER: Final = ("GLIBC_TUNABLES", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_
 
 @dataclass(eq=False)
 class Announcement:
-    """Reservations that a plan will ask for, or a part of it.
+    """Reservations that a plan will ask for, or a piece of it.
 
     Attributes:
         left: those that have not begun.
@@ -52,7 +52,7 @@ class Announcement:
 class MemoryBudget:
     """Bytes that one query's operators may hold together; thread-safe.
 
-    What is free is for whoever asks first, but for a part that each reservation of those that were
+    What is free is for whoever asks first, but for a share that each reservation of those that were
     announced can count on: half of an equal share of the limit.
     """
 
@@ -86,26 +86,26 @@ class MemoryBudget:
 
     @contextmanager
     def repeat_announced(self, reservations: int) -> Generator[Announcement, None, None]:
-        """That many of those announced are for a part of the plan that is run again and again meanwhile."""
+        """That many of those announced are for steps of the plan that are run again and again meanwhile."""
         source = self._source
         with self._lock:
             count = min(reservations, source.left)
             source.left -= count
-            part = Announcement(count, repeated=True)
-            self._announced.append(part)
+            announcement = Announcement(count, repeated=True)
+            self._announced.append(announcement)
         try:
-            yield part
+            yield announcement
         finally:
             with self._lock:
-                self._announced.remove(part)
+                self._announced.remove(announcement)
                 if source.repeated:
                     source.left += count
 
     @contextmanager
-    def attribute_to(self, part: Announcement | None) -> Generator[None, None, None]:
-        """Reservations that begin meanwhile are that part's; None: whose they would be anyway."""
+    def attribute_to(self, announcement: Announcement | None) -> Generator[None, None, None]:
+        """Reservations that begin meanwhile are that announcement's; None: whose they would be anyway."""
         before = self._source
-        self._source = before if part is None else part
+        self._source = before if announcement is None else announcement
         try:
             yield
         finally:
@@ -205,12 +205,12 @@ class Division:
     The reservation must not be resized meanwhile. Not thread-safe: steps ask on the operator's thread.
     """
 
-    def __init__(self, whole: Reservation, parts: int) -> None:
-        """`parts`: that all steps together will have."""
+    def __init__(self, whole: Reservation, shares: int) -> None:
+        """`shares`: that all steps together will have."""
         self._whole = whole
-        self._parts = self._unopened = parts
+        self._shares = self._unopened = shares
         self._open: dict[Reservation, int] = {}
-        self._sure: dict[Reservation, int] = {}  # parts
+        self._sure: dict[Reservation, int] = {}  # shares
         self._lock = threading.Lock()
 
     @property
@@ -218,12 +218,12 @@ class Division:
         """Bytes that the whole query may hold."""
         return self._whole.limit
 
-    def reservation(self, parts: int = 1) -> Reservation:
+    def reservation(self, shares: int = 1) -> Reservation:
         """A step's share, empty at first, which errors call what they call the whole."""
-        self._unopened -= parts
+        self._unopened -= shares
         assert self._unopened >= 0
         one = Reservation(self, self._whole.what)
-        self._sure[one] = parts
+        self._sure[one] = shares
         return one
 
     def _begin(self, one: Reservation, *, spare: bool) -> None:
@@ -237,10 +237,10 @@ class Division:
     def _room(self, one: Reservation) -> int:
         others = [other for other in self._open if other is not one]
         kept = sum(max(self._open[other], self._share_of(other)) for other in others)
-        return self._whole.room - kept - self._unopened * self._whole.room // (2 * self._parts)
+        return self._whole.room - kept - self._unopened * self._whole.room // (2 * self._shares)
 
     def _share_of(self, one: Reservation) -> int:
-        return self._sure[one] * self._whole.room // (2 * self._parts)
+        return self._sure[one] * self._whole.room // (2 * self._shares)
 
     def _change(self, one: Reservation, wanted: int) -> None:
         held, room = self._open[one], self._room(one)
@@ -251,7 +251,7 @@ class Division:
 
 
 class Reservation(Closeable):
-    """One operator's part of a budget: a context manager that gives back what it holds."""
+    """One operator's share of a budget: a context manager that gives back what it holds."""
 
     def __init__(self, budget: MemoryBudget | Division, what: str, *, spare: bool = False) -> None:
         self._budget = budget

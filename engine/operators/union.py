@@ -1,4 +1,4 @@
-"""UNION ALL: one child's rows after the other's."""
+"""UNION ALL, and tables in several pieces: one child's rows after the other's."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from bamquery.plan.nodes import Field
 
 
 class Union(Operator[Frame], Generic[Frame]):
-    """All children's rows, child by child; their columns have the same types."""
+    """All children's rows, child by child; their columns have the same types. Profiles call it `name`."""
 
     runs_again = True
 
-    def __init__(self, children: Sequence[Operator[Frame]], fields: tuple[Field, ...]) -> None:
-        super().__init__(fields, tuple(children), OperatorProfile("Union"))
+    def __init__(
+        self, children: Sequence[Operator[Frame]], fields: tuple[Field, ...], name: str = "Union"
+    ) -> None:
+        super().__init__(fields, tuple(children), OperatorProfile(name))
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """The children's frames."""

@@ -51,7 +51,7 @@ def key_condition(condition: Expression, kind: pa.DataType) -> KeyCondition | st
 
 
 def _truth(condition: Expression, kind: pa.DataType) -> _Truth:
-    every = ((0, _greatest(kind)),)
+    every = ((0, _greatest_key(kind)),)
     match condition:
         case ColumnRef() if pa.types.is_boolean(kind):
             return _Truth(((1, 1),), ((0, 0),), None)
@@ -60,9 +60,9 @@ def _truth(condition: Expression, kind: pa.DataType) -> _Truth:
                 return _Truth((), (), None)
             return _Truth(every, (), True) if value.as_py() else _Truth((), every, False)
         case Call(function="and", arguments=arguments):
-            return _both([_truth(argument, kind) for argument in arguments])
+            return _intersect_truths([_truth(argument, kind) for argument in arguments])
         case Call(function="or", arguments=arguments):
-            return _negation(_both([_negation(_truth(argument, kind)) for argument in arguments]))
+            return _negation(_intersect_truths([_negation(_truth(argument, kind)) for argument in arguments]))
         case Call(function="not", arguments=(argument,)):
             return _negation(_truth(argument, kind))
         case Call(function="is_null", arguments=(ColumnRef(),)):
@@ -70,9 +70,9 @@ def _truth(condition: Expression, kind: pa.DataType) -> _Truth:
         case Call(function="is_not_null", arguments=(ColumnRef(),)):
             return _Truth(every, (), False)
         case Call(function="in", arguments=(ColumnRef(), Members(values=members))):
-            return _among(members, kind, has_null=False)
+            return _among_values(members, kind, has_null=False)
         case Call(function="in", arguments=(ColumnRef(), *options)):
-            return _in(options, kind)
+            return _membership(options, kind)
         case Call(function=function, arguments=(ColumnRef(), Literal(value=value))):
             return _comparison(function, value, kind)
         case Call(function=function, arguments=(Literal(value=value), ColumnRef())):
@@ -88,14 +88,14 @@ def _comparison(function: str, value: pa.Scalar[Any], kind: pa.DataType) -> _Tru
     if not value.is_valid:
         if not distinct:
             return _Truth((), (), None)
-        null = _Truth((), ((0, _greatest(kind)),), True)
+        null = _Truth((), ((0, _greatest_key(kind)),), True)
         return _negation(null) if function == "is_distinct_from" else null
-    key, last = order_key(value), _greatest(kind)
+    key, last = order_key(value), _greatest_key(kind)
     match function:
         case "less" | "greater_equal":
-            true = _ordered([(0, key - 1)])
+            true = _merge_intervals([(0, key - 1)])
         case "greater" | "less_equal":
-            true = _ordered([(key + 1, last)])
+            true = _merge_intervals([(key + 1, last)])
         case _:
             true = ((key, key),)
     found = _Truth(true, _complement(true, last), False if distinct else None)
@@ -103,43 +103,43 @@ def _comparison(function: str, value: pa.Scalar[Any], kind: pa.DataType) -> _Tru
     return _negation(found) if inverted else found
 
 
-def _in(options: Sequence[Expression], kind: pa.DataType) -> _Truth:
+def _membership(options: Sequence[Expression], kind: pa.DataType) -> _Truth:
     values = [option.value for option in options if isinstance(option, Literal)]
     if len(values) < len(options) or any(value.type != kind for value in values):
         raise _UnsupportedError(_OTHER_FORM)
     known = [value for value in values if value.is_valid]
-    return _among(known, kind, has_null=len(known) < len(values))
+    return _among_values(known, kind, has_null=len(known) < len(values))
 
 
-def _among(values: Any, kind: pa.DataType, *, has_null: bool) -> _Truth:
+def _among_values(values: Any, kind: pa.DataType, *, has_null: bool) -> _Truth:
     """Values of the column's type, none of them null."""
     if isinstance(values, pa.Array) and values.type != kind:
         raise _UnsupportedError(_OTHER_FORM)
     if len(values) > MOST_INTERVALS:
         raise _UnsupportedError(f"its condition names {len(values)} values, which are found by their hashes")
-    true = _ordered([(key, key) for key in map(order_key, values)])
-    return _Truth(true, () if has_null else _complement(true, _greatest(kind)), None)
+    true = _merge_intervals([(key, key) for key in map(order_key, values)])
+    return _Truth(true, () if has_null else _complement(true, _greatest_key(kind)), None)
 
 
-def _both(parts: Sequence[_Truth]) -> _Truth:
-    true, false = parts[0].true, list(parts[0].false)
-    of_null: list[bool | None] = [part.of_null for part in parts]
-    for part in parts[1:]:
-        true = _intersection(true, part.true)
-        false += part.false
+def _intersect_truths(truths: Sequence[_Truth]) -> _Truth:
+    true, false = truths[0].true, list(truths[0].false)
+    of_null: list[bool | None] = [truth.of_null for truth in truths]
+    for truth in truths[1:]:
+        true = _intersection(true, truth.true)
+        false += truth.false
     unknown = None if None in of_null else True
-    return _Truth(true, _ordered(false), False if False in of_null else unknown)
+    return _Truth(true, _merge_intervals(false), False if False in of_null else unknown)
 
 
 def _negation(found: _Truth) -> _Truth:
     return _Truth(found.false, found.true, None if found.of_null is None else not found.of_null)
 
 
-def _greatest(kind: pa.DataType) -> int:
+def _greatest_key(kind: pa.DataType) -> int:
     return 1 if pa.types.is_boolean(kind) else (1 << key_bits(kind)) - 1
 
 
-def _ordered(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
+def _merge_intervals(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
     """Ascending and apart; empty ones are left out."""
     apart: list[Interval] = []
     for low, high in sorted(intervals):
@@ -155,7 +155,7 @@ def _ordered(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
 def _complement(apart: Sequence[Interval], last: int) -> tuple[Interval, ...]:
     starts = [0, *(high + 1 for _, high in apart)]
     ends = [*(low - 1 for low, _ in apart), last]
-    return _ordered(zip(starts, ends, strict=True))
+    return _merge_intervals(zip(starts, ends, strict=True))
 
 
 def _intersection(a: Sequence[Interval], b: Sequence[Interval]) -> tuple[Interval, ...]:
@@ -167,4 +167,4 @@ def _intersection(a: Sequence[Interval], b: Sequence[Interval]) -> tuple[Interva
             i += 1
         else:
             j += 1
-    return _ordered(both)
+    return _merge_intervals(both)

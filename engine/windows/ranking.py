@@ -21,12 +21,12 @@ def ntile(rows: WindowRows[V, C, A], partitions: Partitions[V], counts: C) -> A:
     Raises:
         ExecutionError: n is below 1.
     """
-    parts = rows.numbers(counts, 1)
-    if (parts < 1).any():
+    tiles = rows.numbers(counts, 1)
+    if (tiles < 1).any():
         raise ExecutionError("ntile() needs a number above zero")
     size = partitions.end - partitions.start
-    parts = parts.minimum(size)
-    small, larger = size // parts, size % parts
+    tiles = tiles.minimum(size)
+    small, larger = size // tiles, size % tiles
     row = partitions.own - partitions.start
     in_larger = larger * (small + 1)
     tile = (row < in_larger).choose(row // (small + 1), larger + (row - in_larger) // small)

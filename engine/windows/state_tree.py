@@ -75,9 +75,9 @@ class StateTree(Generic[V, P, C]):
         states = self._states
         picks = [pick for frame in frames for pick in self._picks(frame)]
         picks = [pick for pick in picks if len(pick[1])] or picks[:1]
-        parts = states.concatenate([states.take(self._levels[level], places) for level, places, _ in picks])
+        joined = states.concatenate([states.take(self._levels[level], places) for level, places, _ in picks])
         owners = self._vectors.concatenate([owners for _, _, owners in picks])
-        return states.final(states.merge(parts, owners, len(frames[0].start)))
+        return states.final(states.merge(joined, owners, len(frames[0].start)))
 
     def _picks(self, frame: Ranges[V]) -> list[_Picks[V]]:
         """States that make up each range, in order: ever larger ones from the left, then smaller ones."""

@@ -177,9 +177,9 @@ def measure(chosen: Sequence[Family], repeat: int, folder: Path, most: int | Non
             for size in sizes:
                 _prepare(one.family, size, folder, ours, theirs)
                 sql, values = one.family.statement(size).format(folder=folder), one.family.parameters(size)
-                one.bamquery[size] = _fastest(plan, sql, values, repeat)
+                one.bamquery[size] = _fastest_seconds(plan, sql, values, repeat)
                 if theirs is not None:
-                    one.duckdb[size] = _fastest(explain, sql, values, repeat)
+                    one.duckdb[size] = _fastest_seconds(explain, sql, values, repeat)
                 sys.stderr.write(f"{one.bamquery[size] * 1e3:9.1f} ms  {one.family.name}, {size}\n")
     return found
 
@@ -206,7 +206,7 @@ def _prepare(family: Family, size: int, folder: Path, ours: Any, theirs: Any) ->
             (folder / str(size) / f"{i}.csv").write_text(f"a,b\n{i},{i}\n", encoding="utf-8")
 
 
-def _fastest(
+def _fastest_seconds(
     work: Callable[[str, Sequence[int] | None], None], sql: str, values: Sequence[int] | None, repeat: int
 ) -> float:
     """Seconds of the fastest run; each of a text of its own, as a statement's plan may be kept."""

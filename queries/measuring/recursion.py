@@ -53,7 +53,7 @@ class Measured:
     duckdb: float | None
 
 
-def _many(name: str, rows: int, union: str = "UNION ALL") -> Walk:
+def _many_walks(name: str, rows: int, union: str = "UNION ALL") -> Walk:
     return Walk(
         name, "k, i", f"SELECT range, 0 FROM range({rows})", "SELECT k, i + 1 FROM t WHERE i < {n}", union
     )
@@ -127,10 +127,10 @@ WALKS: Final = (
         "SELECT range, 0 FROM range(3)",
         "SELECT row_number() OVER (ORDER BY k DESC), i + 1 FROM t WHERE i < {n}",
     ),
-    _many("50 rows", 50),
-    _many("200 rows", 200),
-    _many("5,000 rows", 5000),
-    _many("200 rows, UNION", 200, "UNION"),
+    _many_walks("50 rows", 50),
+    _many_walks("200 rows", 200),
+    _many_walks("5,000 rows", 5000),
+    _many_walks("200 rows, UNION", 200, "UNION"),
 )
 
 
@@ -165,10 +165,10 @@ def measure(walks: Sequence[Walk], steps: int, repeat: int) -> list[Measured]:
             theirs.execute(_SETUP)
         for walk in walks:
             sql = walk.statement(steps)
-            mine = _fastest(lambda text: ours.sql(text).fetchall(), sql, repeat) / steps
+            mine = _fastest_seconds(lambda text: ours.sql(text).fetchall(), sql, repeat) / steps
             other = None
             if theirs is not None:
-                other = _fastest(lambda text: theirs.execute(text).fetchall(), sql, repeat) / steps
+                other = _fastest_seconds(lambda text: theirs.execute(text).fetchall(), sql, repeat) / steps
             found.append(Measured(walk.name, mine, other))
     return found
 
@@ -182,7 +182,7 @@ def _duckdb() -> Any:
     return duckdb.connect(config={"threads": 1})
 
 
-def _fastest(work: Callable[[str], object], sql: str, repeat: int) -> float:
+def _fastest_seconds(work: Callable[[str], object], sql: str, repeat: int) -> float:
     seconds = []
     for run in range(repeat + 1):  # the first imports what the query needs
         began = time.process_time()

@@ -28,11 +28,11 @@ def thresholds(snapshot: Snapshot, shares: Sequence[float]) -> list[float]:
             found.append(EVERY_TRIP)
             continue
         wanted = max(round(share * len(miles)), 1)
-        found.append(_nearest(miles, wanted))
+        found.append(_nearest_threshold(miles, wanted))
     return found
 
 
-def _nearest(miles: NDArray[np.float64], wanted: int) -> float:
+def _nearest_threshold(miles: NDArray[np.float64], wanted: int) -> float:
     """Distances are rounded, so many are equal: of the two steps around the wanted count the nearer one."""
     value = float(miles[-wanted])
     first = int(np.searchsorted(miles, value, side="left"))

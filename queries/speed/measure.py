@@ -118,12 +118,12 @@ def difference(answer: pa.Table, right: pa.Table) -> str:
     columns = [(answer.column(i).to_pylist(), right.column(i).to_pylist()) for i in range(right.num_columns)]
     for name, (mine, other) in zip(right.column_names, columns, strict=True):
         for row, (value, wanted) in enumerate(zip(mine, other, strict=True)):
-            if not _same(value, wanted):
+            if not _same_value(value, wanted):
                 return f"row {row + 1}, {name}: {value!r}, not {wanted!r}"
     return ""
 
 
-def _same(value: object, wanted: object) -> bool:
+def _same_value(value: object, wanted: object) -> bool:
     if isinstance(value, float) and isinstance(wanted, float):
         both_nan = math.isnan(value) and math.isnan(wanted)
         return both_nan or math.isclose(value, wanted, rel_tol=_CLOSE, abs_tol=_CLOSE)

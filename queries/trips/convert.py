@@ -167,9 +167,9 @@ _READERS: Final[Mapping[Kind, Callable[[Any, TripColumn], int | str]]] = {
 def _times(array: Array, column: TripColumn) -> tuple[Array, Problems]:
     if getattr(array.type, "tz", None) is not None:
         array = compute.local_timestamp(array)  # what a New York clock showed, as in every other file
-    if _is_text(array):
+    if _is_string(array):
         return _cast_each(_blank_to_null(array), column, _parse_times)
-    return _cast_each(array, column, lambda part: part.cast(column.type))
+    return _cast_each(array, column, lambda piece: piece.cast(column.type))
 
 
 def _parse_times(texts: Array) -> Array:
@@ -187,12 +187,12 @@ def _amounts(array: Array, column: TripColumn) -> tuple[Array, Problems]:
     if pa.types.is_decimal(array.type):
         # Through text: the nearest double, where Arrow's own cast may be one bit off.
         array = array.cast(pa.large_string())
-    if _is_text(array):
+    if _is_string(array):
         array = _blank_to_null(array)
-    return _cast_each(array, column, lambda part: part.cast(column.type))
+    return _cast_each(array, column, lambda piece: piece.cast(column.type))
 
 
-def _is_text(array: Array) -> bool:
+def _is_string(array: Array) -> bool:
     return (
         pa.types.is_string(array.type)
         or pa.types.is_large_string(array.type)
@@ -211,17 +211,17 @@ def _cast_each(array: Array, column: TripColumn, cast: Callable[[Array], Array])
     """Cast an array; values that cannot be cast become null and are returned with their rows."""
     noun = "a time" if column.kind is Kind.TIME else "a number"
     problems: Problems = {}
-    parts: list[Array] = []
+    pieces: list[Array] = []
     waiting = [(0, array)]
     while waiting:
-        start, part = waiting.pop()
+        start, piece = waiting.pop()
         try:
-            parts.append(cast(part))
+            pieces.append(cast(piece))
         except pa.ArrowInvalid:
-            if len(part) == 1:
-                problems[start] = f"{column.name}: {part[0].as_py()!r} is not {noun}"
-                parts.append(nulls(1, column.type))
+            if len(piece) == 1:
+                problems[start] = f"{column.name}: {piece[0].as_py()!r} is not {noun}"
+                pieces.append(nulls(1, column.type))
             else:
-                middle = len(part) // 2
-                waiting += [(start + middle, part[middle:]), (start, part[:middle])]
-    return (parts[0] if len(parts) == 1 else arrow.concat_arrays(parts)), problems
+                middle = len(piece) // 2
+                waiting += [(start + middle, piece[middle:]), (start, piece[:middle])]
+    return (pieces[0] if len(pieces) == 1 else arrow.concat_arrays(pieces)), problems

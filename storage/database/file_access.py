@@ -81,7 +81,7 @@ class FileAccess:
         """
         if self.external:
             return
-        real = _real(place, written)
+        real = _real_path(place, written)
         if not self._holds(real, is_folder=True) and real not in self.paths:
             raise self._refusal(written)
 
@@ -101,7 +101,7 @@ class FileAccess:
         if "\0" in str(path):
             raise StorageError("a path has no character NUL: name another file", path)
         absolute = path.absolute()
-        folder = Path(_real(absolute.parent, str(path)))
+        folder = Path(_real_path(absolute.parent, str(path)))
         if self.external:
             _require_no_database(path, absolute.parent, folder)
             yield path
@@ -127,13 +127,13 @@ class FileAccess:
         Raises:
             AccessError: it is not to be written to, or is one of a database, also by another name.
         """
-        real = _real(path.absolute(), str(path))
+        real = _real_path(path.absolute(), str(path))
         if not self.external and not self._holds(real, is_folder=True):
             raise self._refusal(str(path))
         _require_no_database(path, path.absolute(), Path(real))
 
     def _require_allowed(self, path: Path, written: str, *, is_folder: bool = False) -> str:
-        real = _real(path, written)
+        real = _real_path(path, written)
         if self._holds(real, is_folder=is_folder) or (not is_folder and real in self.paths):
             return real
         raise self._refusal(written)
@@ -168,7 +168,7 @@ def open_arrow(path: Path) -> pa.NativeFile:
         return pa.OSFile(f"{_DESCRIPTORS}/{held.fileno()}", "rb")
 
 
-def _real(path: Path, written: str) -> str:
+def _real_path(path: Path, written: str) -> str:
     try:
         return os.path.realpath(path)
     except (OSError, ValueError) as error:  # a NUL, or what no file system can spell

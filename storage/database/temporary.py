@@ -53,13 +53,13 @@ def make_temporary(create: Callable[[Path], None], marker: str) -> tuple[Path, L
 
 def remove_abandoned(marker: str) -> None:
     """Remove this user's databases that no process holds; what cannot be removed stays."""
-    for folder in list(_own()):
+    for folder in list(_own_folders()):
         with suppress(OSError, StorageError), LockFile(folder / marker, exclusive=True) as lock:
             if lock.try_exclusive(IN_USE) and lock.is_current():
                 _remove(folder, marker)
 
 
-def _own() -> Iterator[Path]:
+def _own_folders() -> Iterator[Path]:
     with suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
         for entry in entries:
             # Not through a link: anybody can put one into a folder for temporary files.

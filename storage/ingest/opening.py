@@ -111,10 +111,10 @@ def open_source(
     made: Sequence[str] = ()
     hidden: Sequence[str] = ()
     if partitions or paths != PathOptions():
-        from bamquery.storage.ingest.many_files.virtual_columns import made_parts
+        from bamquery.storage.ingest.many_files.virtual_columns import with_made_columns
 
         formats = {known_format or detect_format(file) for file in files}
-        readers, made, hidden = made_parts(readers, partitions, paths, formats)
+        readers, made, hidden = with_made_columns(readers, partitions, paths, formats)
     return UnifiedSource(
         name,
         readers,

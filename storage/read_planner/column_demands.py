@@ -63,9 +63,9 @@ def stored_demands(
 
     def demand(strategy: Strategy) -> ReadDemand:
         if strategy is Strategy.FETCH_BLOCKS:
-            return _single(shape, stored.rows_footprint(rows, candidates, block), len(rows), reader)
+            return _demand_of_blocks(shape, stored.rows_footprint(rows, candidates, block), len(rows), reader)
         vectors = candidates if strategy is Strategy.STREAM else vectors_of(rows)
-        values = _decoded(len(vectors), len(rows)) if decodes else 0
+        values = _decoded_values(len(vectors), len(rows)) if decodes else 0
         return _whole(shape, stored.vectors_footprint(vectors, block), values, reader)
 
     return {strategy: demand(strategy) for strategy in strategies}
@@ -86,13 +86,13 @@ def expected_demands(
         if strategy is Strategy.FETCH_BLOCKS:
             for buffer in shape.buffers:
                 found += expected_blocks(buffer, hits, block)
-            return _single(shape, found, round(hits.rows), reader)
+            return _demand_of_blocks(shape, found, round(hits.rows), reader)
         if strategy is Strategy.STREAM:
-            values = _decoded(len(candidates), round(hits.rows))
+            values = _decoded_values(len(candidates), round(hits.rows))
             return _whole(shape, stored.vectors_footprint(candidates, block), values, reader)
         for buffer in shape.buffers:
             found += expected_vectors(buffer, hits, block)
-        return _whole(shape, found, _decoded(math.ceil(hits.vectors), round(hits.rows)), reader)
+        return _whole(shape, found, _decoded_values(math.ceil(hits.vectors), round(hits.rows)), reader)
 
     return {strategy: demand(strategy) for strategy in strategies}
 
@@ -167,7 +167,7 @@ def _footprint(runs: float, blocks: float, share: float) -> Footprint:
     return Footprint(max(round(runs * share), 1), max(round(blocks * share), 1))
 
 
-def _decoded(vectors: int, rows: int) -> int:
+def _decoded_values(vectors: int, rows: int) -> int:
     """What decoding some rows of vectors takes, in values that are decoded together; no rows: all."""
     return min(vectors * VECTOR_ROWS, _PICK * rows) if rows else vectors * VECTOR_ROWS
 
@@ -185,7 +185,7 @@ def _whole(shape: ColumnShape, found: Footprint, values: int, reader: ReaderShap
     )
 
 
-def _single(shape: ColumnShape, found: Footprint, rows: int, reader: ReaderShape) -> ReadDemand:
+def _demand_of_blocks(shape: ColumnShape, found: Footprint, rows: int, reader: ReaderShape) -> ReadDemand:
     size = found.blocks * reader.block_size
     return ReadDemand(
         Path.BLOCKS,

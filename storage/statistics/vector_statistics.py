@@ -103,7 +103,7 @@ class VectorStatistics:
                     self._validate(position, child)
             column: Any = pa.StructArray.from_arrays(children, fields=fields)
             if unseen and not _plausible(column, self.layout.columns[position], self._rows):
-                raise self._odd(position)
+                raise self._damaged_statistics(position)
             self._ready.add(2 * position)
         return column
 
@@ -113,7 +113,7 @@ class VectorStatistics:
         stored: Any = self._batch.column(position)
         cells = stored.field(PACKING)
         if cells.null_count:
-            raise self._odd(position)
+            raise self._damaged_statistics(position)
         data = np.frombuffer(view(cells.buffers()[1]), np.uint8, len(cells) * PACKING_BYTES)
         return data.reshape(-1, PACKING_BYTES)
 
@@ -127,7 +127,7 @@ class VectorStatistics:
                 for name in part_types(self._schema.field(position).type):
                     self._validate(position, column.field(name))
                 if column.field("part_crc").null_count or part_values(column, "part_crc").null_count:
-                    raise self._odd(position)
+                    raise self._damaged_statistics(position)
                 self._ready.add(2 * position + 1)
         return Parts.from_statistics(column)
 
@@ -230,7 +230,7 @@ class VectorStatistics:
                 f'the statistics of column "{name}" cannot be read: {error}', self._path
             ) from error
 
-    def _odd(self, position: int) -> CorruptionError:
+    def _damaged_statistics(self, position: int) -> CorruptionError:
         name = self._schema.names[position]
         return CorruptionError(f'the statistics of column "{name}" are not as they should be', self._path)
 

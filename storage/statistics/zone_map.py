@@ -72,7 +72,7 @@ class ZoneMap:
         first, last = int(vectors[0]), int(vectors[-1])
         alive = np.ones(last + 1 - first, np.bool_)
         for predicate in predicates:
-            alive &= self.column(predicate.column).part(first, last + 1).possible(predicate)
+            alive &= self.column(predicate.column).slice(first, last + 1).possible(predicate)
         return vectors[alive[vectors - first]]
 
     def column_statistics(self, column: str) -> ColumnStatistics:
@@ -122,7 +122,7 @@ class Zones:
     known: NDArray[np.bool_]
     unbounded: NDArray[np.bool_]
 
-    def part(self, begin: int, end: int) -> Zones:
+    def slice(self, begin: int, end: int) -> Zones:
         """Those of vectors from `begin` on, before `end`."""
         return Zones(*(getattr(self, field.name)[begin:end] for field in fields(self)))
 
@@ -142,10 +142,10 @@ class Zones:
             case "in" if len(predicate.values) > _FEW_VALUES and self._counts_as(predicate.values[0].type):
                 return self._any_between(predicate.ordered_values)
             case "in":
-                return self._any_of([self._plain(value) for value in predicate.values])
+                return self._any_of([self._plain_value(value) for value in predicate.values])
             case _:
                 (value,) = predicate.values
-                return self._compare(predicate.operator, self._plain(value))
+                return self._compare(predicate.operator, self._plain_value(value))
 
     def _compare(self, operator: str, value: Any) -> NDArray[np.bool_]:
         nothing = np.zeros(len(self.rows), np.bool_)
@@ -166,28 +166,28 @@ class Zones:
             return by_operator[operator]
         match operator:
             case "=":
-                return _true(pc.less_equal(self.minimum, value)) & self._reaches(value)
+                return _where_true(pc.less_equal(self.minimum, value)) & self._reaches(value)
             case "!=":
-                only = _true(pc.equal(self.minimum, value)) & _true(pc.equal(self.maximum, value))
+                only = _where_true(pc.equal(self.minimum, value)) & _where_true(pc.equal(self.maximum, value))
                 return (self.known & ~only) | nans
             case "<":
-                return _true(pc.less(self.minimum, value))
+                return _where_true(pc.less(self.minimum, value))
             case "<=":
-                return _true(pc.less_equal(self.minimum, value))
+                return _where_true(pc.less_equal(self.minimum, value))
             case ">":
-                return _true(pc.greater(self.maximum, value)) | self.unbounded | nans
+                return _where_true(pc.greater(self.maximum, value)) | self.unbounded | nans
             case _:
                 return self._reaches(value) | nans
 
     def _reaches(self, value: Any) -> NDArray[np.bool_]:
-        return _true(pc.greater_equal(self.maximum, value)) | self.unbounded
+        return _where_true(pc.greater_equal(self.maximum, value)) | self.unbounded
 
     def _any_of(self, values: list[Any]) -> NDArray[np.bool_]:
         if len(values) > _MOST_VALUES:
             array = pa.array(values, self.minimum.type)
             smallest, largest = pc.min(array), pc.max(array)
             any_nan = pa.types.is_floating(array.type) and bool(pc.any(pc.is_nan(array)).as_py())
-            inside = self._reaches(smallest) & _true(pc.less_equal(self.minimum, largest))
+            inside = self._reaches(smallest) & _where_true(pc.less_equal(self.minimum, largest))
             return inside | (self.nans > 0) if any_nan else inside
         possible = np.zeros(len(self.rows), np.bool_)
         for value in values:
@@ -200,9 +200,9 @@ class Zones:
         if self._counts_as(predicate.members.type):
             return self._any_between(predicate.ordered_values)
         smallest, largest = (
-            self._plain(bound) for bound in (pc.min(predicate.members), pc.max(predicate.members))
+            self._plain_value(bound) for bound in (pc.min(predicate.members), pc.max(predicate.members))
         )
-        return self._reaches(smallest) & _true(pc.less_equal(self.minimum, largest))
+        return self._reaches(smallest) & _where_true(pc.less_equal(self.minimum, largest))
 
     def _counts_as(self, kind: pa.DataType) -> bool:
         return bool(kind == self.minimum.type and is_counted(kind))
@@ -244,7 +244,7 @@ class Zones:
         found &= self.known
         return found
 
-    def _plain(self, value: Any) -> Any:
+    def _plain_value(self, value: Any) -> Any:
         if isinstance(value, pa.DictionaryScalar):
             value = value.value
         return value if value.type == self.minimum.type else value.cast(self.minimum.type)
@@ -276,6 +276,6 @@ def _counts(values: Any) -> NDArray[Any]:
     return found
 
 
-def _true(comparison: Any) -> NDArray[np.bool_]:
+def _where_true(comparison: Any) -> NDArray[np.bool_]:
     result: NDArray[np.bool_] = comparison.fill_null(False).to_numpy(zero_copy_only=False)
     return result

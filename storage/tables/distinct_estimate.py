@@ -30,7 +30,7 @@ def distinct_estimate(fragments: Sequence[Fragment], column: str) -> tuple[int, 
     Raises:
         CorruptionError, StorageError: the column cannot be read.
     """
-    listed = _listed(fragments, column)
+    listed = _dictionary_values(fragments, column)
     if listed is not None:
         return listed, True
     sample = _sample(fragments, column)
@@ -47,7 +47,7 @@ def distinct_estimate(fragments: Sequence[Fragment], column: str) -> tuple[int, 
     return min(round(found), round(len(values) / share)), False
 
 
-def _listed(fragments: Sequence[Fragment], column: str) -> int | None:
+def _dictionary_values(fragments: Sequence[Fragment], column: str) -> int | None:
     """As many as dictionaries have, all of them in use; None where not all fragments have one."""
     layouts = [fragment.layout.columns[fragment.column_index(column)] for fragment in fragments]
     if not layouts or any(layout.dictionary is None for layout in layouts):

@@ -113,12 +113,12 @@ def _open(file: Path) -> Fragment:
             raise StorageError("is no fragment, whose names end in .arrow: con.load takes other files", file)
         regular_size(vectors)
     except FileNotFoundError as error:
-        raise StorageError(_missing(file, vectors), file) from error
-    entry, schema = _committed(file) or _described(file, vectors, size)
+        raise StorageError(_missing_file(file, vectors), file) from error
+    entry, schema = _committed_entry(file) or _entry_of_vectors_file(file, vectors, size)
     return Fragment.open(file.parent, entry, schema)
 
 
-def _missing(file: Path, vectors: Path) -> str:
+def _missing_file(file: Path, vectors: Path) -> str:
     if not os.path.lexists(file):
         return "there is no such file: a table's fragments are in <database>/tables/<table>/fragments"
     return (
@@ -127,7 +127,7 @@ def _missing(file: Path, vectors: Path) -> str:
     )
 
 
-def _committed(file: Path) -> tuple[FragmentEntry, pa.Schema] | None:
+def _committed_entry(file: Path) -> tuple[FragmentEntry, pa.Schema] | None:
     """What the latest manifest that names the fragment says of it; None where none does.
 
     Raises:
@@ -147,7 +147,7 @@ def _committed(file: Path) -> tuple[FragmentEntry, pa.Schema] | None:
     return None
 
 
-def _described(file: Path, vectors: Path, size: int) -> tuple[FragmentEntry, pa.Schema]:
+def _entry_of_vectors_file(file: Path, vectors: Path, size: int) -> tuple[FragmentEntry, pa.Schema]:
     """The same by the vectors file alone, whose first and last bytes nothing vouches for then.
 
     Raises:

@@ -60,11 +60,11 @@ def optimize(
             if sort_bytes(snapshot.fragments, keys) > limit // _SORTING:
                 return _write_sorted(snapshot, transaction, sorted_rows(snapshot, keys), limit)
             limit //= _SORTING
-        for part in _plan(snapshot, keys, limit, background.is_cancelled):
-            if isinstance(part, FragmentEntry):
-                after.append(part)
+        for step in _plan(snapshot, keys, limit, background.is_cancelled):
+            if isinstance(step, FragmentEntry):
+                after.append(step)
             else:
-                background.write_now(part)
+                background.write_now(step)
                 after.append(background.entries[-1])
         version = snapshot.version
         if background.entries:

@@ -76,7 +76,7 @@ class TableWriter:
         self._limit = limit
 
     @property
-    def _most(self) -> int:
+    def _fragment_bytes(self) -> int:
         """Bytes of a fragment's rows."""
         return FRAGMENT_BYTES if self._limit is None else min(FRAGMENT_BYTES, self._limit // _HEAPS)
 
@@ -112,12 +112,12 @@ class TableWriter:
         self.rows += batch.num_rows
         while batch.num_rows:
             taken = min(batch.num_rows, self._room(batch))
-            part = batch.slice(0, taken)
+            piece = batch.slice(0, taken)
             batch = batch.slice(taken)
-            self._batches.append(part)
+            self._batches.append(piece)
             self._rows += taken
-            self._bytes += _plain_bytes(part)
-            if batch.num_rows or self._rows >= MAX_FRAGMENT_ROWS or self._bytes >= self._most:
+            self._bytes += _plain_bytes(piece)
+            if batch.num_rows or self._rows >= MAX_FRAGMENT_ROWS or self._bytes >= self._fragment_bytes:
                 self._flush()
 
     def commit(self) -> int:
@@ -162,7 +162,7 @@ class TableWriter:
 
         Where it must cut, it cuts at a vector's end, so that no fragment but the last has a short vector.
         """
-        rows_by_bytes = (self._most - self._bytes) * batch.num_rows // max(_plain_bytes(batch), 1)
+        rows_by_bytes = (self._fragment_bytes - self._bytes) * batch.num_rows // max(_plain_bytes(batch), 1)
         room = min(rows_by_bytes, MAX_FRAGMENT_ROWS - self._rows)
         if room >= batch.num_rows:
             return batch.num_rows

@@ -16,7 +16,7 @@ _MARK = re.compile(r"^ *<!-- (?P<kind>not run|needs a GPU|needs a drive|fails)(?
 
 
 @dataclass(frozen=True)
-class Block:
+class CodeBlock:
     """One fenced block.
 
     Attributes:
@@ -45,9 +45,9 @@ def pages() -> list[Path]:
     ]
 
 
-def blocks(page: Path) -> list[Block]:
+def blocks(page: Path) -> list[CodeBlock]:
     """A page's blocks, in order."""
-    found: list[Block] = []
+    found: list[CodeBlock] = []
     lines = page.read_text("utf-8").splitlines()
     name = str(page.relative_to(REPOSITORY))
     at = 0
@@ -68,7 +68,7 @@ def blocks(page: Path) -> list[Block]:
             at += 1
         indent = len(fence["indent"])
         text = "\n".join(line[indent:] for line in lines[begin + 1 : at])
-        found.append(Block(name, begin + 1, fence["language"], text, mark, why))
+        found.append(CodeBlock(name, begin + 1, fence["language"], text, mark, why))
         mark, why = "", ""
         at += 1
     return found

@@ -17,7 +17,7 @@ import pytest
 
 import bamquery
 from bamquery.command_line.main import main
-from tests.docs.blocks import REPOSITORY, RUN, SHOWN, Block, blocks, pages
+from tests.docs.blocks import REPOSITORY, RUN, SHOWN, CodeBlock, blocks, pages
 
 _SHELL = "__shell__"
 PAGES = [page for page in pages() if blocks(page)]
@@ -79,13 +79,13 @@ def test_blocks_run(page: Path, folder: Path, device_name: str) -> None:
                 value.close()
 
 
-def _wanted(block: Block, device: str) -> bool:
+def _wanted(block: CodeBlock, device: str) -> bool:
     if block.mark == "needs a GPU":
         return device != "cpu"
     return block.mark in ("", "fails")
 
 
-def run(block: Block, namespace: dict[str, Any]) -> None:
+def run(block: CodeBlock, namespace: dict[str, Any]) -> None:
     """Run a block as a reader would; raises what it raises."""
     if block.language == "python":
         # Errors show the page and its line.

@@ -11,6 +11,7 @@ from tests.docs.prose import files, paragraphs, sentences
 
 SENTENCE_WORDS = 60
 BULLET_WORDS = 110
+DESIGN_WORDS = 1650
 
 
 @pytest.mark.parametrize("file", files(), ids=lambda file: str(file.relative_to(REPOSITORY)))
@@ -23,6 +24,11 @@ def test_sentences_and_bullets_are_short(file: Path) -> None:
         if paragraph.is_bullet and sum(lengths) > BULLET_WORDS:
             long.append(f"line {paragraph.line}: a bullet of {sum(lengths)} words")
     assert not long, "\n".join(long)
+
+
+def test_the_design_is_read_at_one_sitting() -> None:
+    text = (REPOSITORY / "docs" / "design.md").read_text("utf-8")
+    assert len(text.split()) <= DESIGN_WORDS, "details belong into the rooms' READMEs"
 
 
 def test_lengths_are_those_of_words_that_are_read() -> None:

@@ -29,7 +29,7 @@ def _statement(sql: str) -> str:
             value = "\n" + format_plan(value, exact=True)
         elif field.name == "fields":
             value = ", ".join(f"{f.name} {type_name(f.type)}" for f in value)
-        elif field.name == "parts":
+        elif field.name == "figures":
             value = "".join(map(_figures_text, value))
         elif field.name == "statement":
             value = "\n" + _statement_text(value)

@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "storage/native/packed/compare.hpp"
 #include "storage/native/packed/decode.hpp"
-#include "storage/native/packed/pack.hpp"
-#include "storage/native/packed/pick.hpp"
-#include "storage/native/packed/sample.hpp"
-#include "storage/native/packed/take.hpp"
+#include "storage/native/packed/packing/pack.hpp"
+#include "storage/native/packed/packing/sample.hpp"
+#include "storage/native/packed/selecting/compare.hpp"
+#include "storage/native/packed/selecting/pick.hpp"
+#include "storage/native/packed/selecting/take.hpp"
 #include "tests/native/check.hpp"
 
 namespace {

@@ -10,7 +10,7 @@ from tests.native.programs import REPOSITORY, build, native, run, sanitizer
 PACKED = REPOSITORY / "storage" / "native" / "packed"
 SOURCES = [
     Path(__file__).with_name("packed_test.cpp"),
-    *(path for path in sorted(PACKED.glob("*.cpp")) if "binding" not in path.stem),
+    *(path for path in sorted(PACKED.rglob("*.cpp")) if "binding" not in path.stem),
     *native("crc32c"),
 ]
 

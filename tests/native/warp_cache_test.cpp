@@ -26,7 +26,7 @@ class SlowQueue : public FakeQueue {
 
   template <typename Group>
   Status wait(Group group, bool wanted, uint32_t slot, Deadline deadline) {
-    for (uint32_t naps = warps::Block::current().draw(4); wanted && naps != 0; --naps) explore::pause();
+    for (uint32_t naps = warps::ThreadBlock::current().draw(4); wanted && naps != 0; --naps) explore::pause();
     return FakeQueue::wait(group, wanted, slot, deadline);
   }
 };
@@ -56,7 +56,7 @@ class Round {
   }
 
   void run(uint32_t seed) {
-    warps::Block block;
+    warps::ThreadBlock block;
     block.run(threads_, seed, [this](uint32_t thread) { live(thread); }, [] {});
     check();
   }
@@ -115,7 +115,7 @@ class Round {
       uint64_t value;
       CHECK(guard.load(i, value).ok() && value >> 16 == page * kWords + i);
       // Some lanes take their time.
-      for (uint32_t naps = warps::Block::current().draw(40); naps != 0; --naps) explore::pause();
+      for (uint32_t naps = warps::ThreadBlock::current().draw(40); naps != 0; --naps) explore::pause();
     }
   }
 
@@ -139,7 +139,7 @@ class Round {
       CHECK(state.phase() == Phase::kEmpty || state.phase() == Phase::kValid);
     }
     // By one warp, all of it.
-    warps::Block block;
+    warps::ThreadBlock block;
     block.run(
         32, seed_, [&](uint32_t) { CHECK(cache.flush(Lanes::warp(), 0, 1, queue_, Deadline{kLong}).ok()); },
         [] {});

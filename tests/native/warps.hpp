@@ -36,7 +36,7 @@ struct LaneFiber {
   std::uint64_t value = 0;  // What it brings, then what it gets.
 };
 
-class Block {
+class ThreadBlock {
  public:
   /// Runs `body(thread)` in so many threads, 32 to a warp, and `meanwhile` again and again beside them, until
   /// all have ended.
@@ -56,7 +56,7 @@ class Block {
     current_block_ = nullptr;
   }
 
-  static Block& current() { return *current_block_; }
+  static ThreadBlock& current() { return *current_block_; }
   static bool in_lane() { return current_block_ != nullptr && current_block_->running_ != nullptr; }
 
   LaneFiber& lane() { return *running_; }
@@ -130,7 +130,7 @@ class Block {
 
   static constexpr std::uint64_t kMostSteps = 5'000'000;
 
-  inline static Block* current_block_ = nullptr;
+  inline static ThreadBlock* current_block_ = nullptr;
 
   std::vector<std::unique_ptr<LaneFiber>> lanes_;
   std::vector<LaneFiber*> ready_, others_;  // Of one step.
@@ -139,15 +139,15 @@ class Block {
   std::uint64_t now_ = 0;
 };
 
-inline std::uint32_t lane() { return Block::current().lane().thread % 32; }
-inline std::uint32_t thread() { return Block::current().lane().thread; }
-inline std::uint32_t threads() { return Block::current().threads(); }
+inline std::uint32_t lane() { return ThreadBlock::current().lane().thread % 32; }
+inline std::uint32_t thread() { return ThreadBlock::current().lane().thread; }
+inline std::uint32_t threads() { return ThreadBlock::current().threads(); }
 
 inline std::uint64_t meet(Waits waits, std::uint64_t value, std::uint32_t from = 0) {
-  LaneFiber& mine = Block::current().lane();
+  LaneFiber& mine = ThreadBlock::current().lane();
   mine.value = value;
   mine.from = from;
-  Block::current().wait(waits);
+  ThreadBlock::current().wait(waits);
   return mine.value;
 }
 inline void sync() { meet(Waits::kSync, 0); }
@@ -160,17 +160,19 @@ inline std::uint64_t broadcast(std::uint64_t value, std::uint32_t from) {
 inline std::uint32_t match(std::uint64_t value) {
   return static_cast<std::uint32_t>(meet(Waits::kMatch, value));
 }
-inline void sync_block() { Block::current().wait(Waits::kBlock); }
+inline void sync_block() { ThreadBlock::current().wait(Waits::kBlock); }
 
 }  // namespace bamquery::warps
 
 namespace bamquery::explore {
 
 inline void access(const void*, bool) {
-  if (warps::Block::in_lane() && warps::Block::current().draw(4) == 0) Fiber::yield();
+  if (warps::ThreadBlock::in_lane() && warps::ThreadBlock::current().draw(4) == 0) Fiber::yield();
 }
 inline void pause() { Fiber::yield(); }
 /// Steps of the block.
-inline std::uint64_t now_ns() { return warps::Block::in_lane() ? warps::Block::current().now() : 0; }
+inline std::uint64_t now_ns() {
+  return warps::ThreadBlock::in_lane() ? warps::ThreadBlock::current().now() : 0;
+}
 
 }  // namespace bamquery::explore

@@ -56,9 +56,9 @@ def string_columns(names: str) -> pa.Schema:
     return pa.schema([(name, VARCHAR) for name in names.split()])
 
 
-def concatenate_columns(*parts: pa.Schema) -> pa.Schema:
+def concatenate_columns(*schemas: pa.Schema) -> pa.Schema:
     """One schema's columns after the other's."""
-    return pa.schema([field for part in parts for field in part])
+    return pa.schema([field for schema in schemas for field in schema])
 
 
 def list_text(items: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.sql import sqltypes, type_api
 from sqlalchemy.types import TypeEngine
 
-from bamquery.plan.literals import interval_strings as interval_text
+from bamquery.plan.literals import interval_strings
 
 
 class TINYINT(types.Integer):
@@ -135,7 +135,7 @@ class TextUuid(types.Uuid[Any]):
 
 
 def _interval(value: datetime.timedelta) -> str:
-    text = interval_text.write(0, value.days, value.seconds * 10**6 + value.microseconds)
+    text = interval_strings.write(0, value.days, value.seconds * 10**6 + value.microseconds)
     return f"CAST('{text}' AS INTERVAL)"
 
 

@@ -13,9 +13,8 @@ import pyarrow as pa
 from bamquery.data_types import type_groups as types
 from bamquery.data_types.limits import stored_limits
 from bamquery.data_types.names import type_name
-from bamquery.plan.literals import interval_strings as interval_text
+from bamquery.plan.literals import interval_strings, time_strings
 from bamquery.plan.literals import number_strings as parsing
-from bamquery.plan.literals import time_strings as moment_text
 from bamquery.plan.literals.scalars import scalar
 
 _DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
@@ -149,7 +148,7 @@ def _to_string(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[
     if pa.types.is_integer(source):
         return scalar(str(value), kind)
     if types.is_interval(source):
-        return scalar(interval_text.write(value.months, value.days, value.nanoseconds // 1000), kind)
+        return scalar(interval_strings.write(value.months, value.days, value.nanoseconds // 1000), kind)
     raise _conversion_error(source, kind)
 
 
@@ -164,7 +163,7 @@ def _blob(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[Any]:
 
 def _date(value: Any, source: Any, kind: pa.DataType) -> pa.Scalar[Any]:
     if types.is_string(source):
-        days = moment_text.date(value)
+        days = time_strings.date(value)
         if days is None:
             raise _unreadable(value, kind)
         return from_count(days, kind)
@@ -179,7 +178,7 @@ def _date(value: Any, source: Any, kind: pa.DataType) -> pa.Scalar[Any]:
 def _timestamp(value: Any, source: Any, kind: Any) -> pa.Scalar[Any]:
     digits = _DIGITS[kind.unit]
     if types.is_string(source):
-        units = moment_text.timestamp(value, digits, in_utc=kind.tz is not None)
+        units = time_strings.timestamp(value, digits, in_utc=kind.tz is not None)
         if units is None:
             raise _unreadable(value, kind)
         return from_count(units, kind)
@@ -194,7 +193,7 @@ def _time(value: Any, source: Any, kind: Any) -> pa.Scalar[Any]:
     digits = _DIGITS[kind.unit]
     per_day = _SECONDS_PER_DAY * 10**digits
     if types.is_string(source):
-        units = moment_text.time(value, digits)
+        units = time_strings.time(value, digits)
         if units is None:
             raise _unreadable(value, kind)
         return from_count(units, kind)
@@ -214,7 +213,7 @@ def interval_scalar(months: int, days: int, microseconds: int) -> pa.Scalar[Any]
 def _interval(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[Any]:
     if not types.is_string(source):
         raise _conversion_error(source, kind)
-    parts = interval_text.parse_interval(value)
+    parts = interval_strings.parse_interval(value)
     if parts is None:
         raise _unreadable(value, kind)
     months, days, microseconds = parts

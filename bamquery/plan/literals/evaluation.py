@@ -1,6 +1,8 @@
 """Constant expressions to literals, exactly as a device would compute them.
 
 What is not here, or would fail, is left to the device: a plan never fails because it was folded.
+Other functions are folded once, by the CPU device, before any rule runs (`engine/constant_folding.py`). Rules
+and binder know no engine and make constants of the functions here by the dozen, in microseconds each.
 """
 
 from __future__ import annotations

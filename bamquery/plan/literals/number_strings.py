@@ -1,4 +1,4 @@
-"""What one text means as a number, a truth value or bytes: DuckDB's spellings. Dates: `moment_text`.
+"""What one text means as a number, a truth value or bytes: DuckDB's spellings. Dates: `time_strings`.
 
 Each function gives None for a text that means nothing of the kind. Ranges of types are the callers' care.
 """

@@ -18,10 +18,10 @@ def _factor(expression: Expression) -> Expression:
     if not isinstance(expression, Call) or expression.function != "or":
         return expression
     branches = [conjuncts(branch) for branch in expression.arguments]
-    common = [part for part in branches[0] if all(part in branch for branch in branches[1:])]
+    common = [conjunct for conjunct in branches[0] if all(conjunct in branch for branch in branches[1:])]
     if not common:
         return expression
-    rests = [[part for part in branch if part not in common] for branch in branches]
+    rests = [[conjunct for conjunct in branch if conjunct not in common] for branch in branches]
     if not all(rests):
         return conjunction(common)  # one branch asks nothing more
     return conjunction([*common, Call("or", tuple(map(conjunction, rests)), pa.bool_())])

@@ -28,27 +28,29 @@ def gather_conditions(plan: Plan) -> Plan:
 class _Carried:
     """Conditions on their way down, the last ones of the text first, and the columns that they read."""
 
-    parts: list[Expression]
+    conjuncts: list[Expression]
     columns: set[ColumnRef]
 
-    def add(self, parts: Sequence[Expression], passed: Sequence[_Columns]) -> list[Expression]:
+    def add(self, added: Sequence[Expression], passed: Sequence[_Columns]) -> list[Expression]:
         """Put those of a filter before the others, for the way to the next; what has to stay is given back.
 
         What reads no column stays: whether a row is there at all may change below.
         """
         kept = [] if _all_pass(self.columns, passed) else self._split(passed)
-        read = [(part, _columns_of(part)) for part in parts]
+        read = [(conjunct, _columns_of(conjunct)) for conjunct in added]
         going = [columns != set() and _all_pass(columns, passed) for _, columns in read]
-        self.parts += [part for (part, _), goes in reversed(list(zip(read, going, strict=True))) if goes]
+        self.conjuncts += [
+            conjunct for (conjunct, _), goes in reversed(list(zip(read, going, strict=True))) if goes
+        ]
         self.columns.update(*(columns for (_, columns), goes in zip(read, going, strict=True) if goes))
-        return [*(part for (part, _), goes in zip(read, going, strict=True) if not goes), *kept]
+        return [*(conjunct for (conjunct, _), goes in zip(read, going, strict=True) if not goes), *kept]
 
     def _split(self, passed: Sequence[_Columns]) -> list[Expression]:
         """Let go of those that do not pass."""
-        read = [(part, _columns_of(part)) for part in self.parts]
-        self.parts = [part for part, columns in read if _all_pass(columns, passed)]
-        self.columns = {column for part in self.parts for column in _columns_of(part)}
-        return [part for part, columns in reversed(read) if not _all_pass(columns, passed)]
+        read = [(conjunct, _columns_of(conjunct)) for conjunct in self.conjuncts]
+        self.conjuncts = [conjunct for conjunct, columns in read if _all_pass(columns, passed)]
+        self.columns = {column for conjunct in self.conjuncts for column in _columns_of(conjunct)}
+        return [conjunct for conjunct, columns in reversed(read) if not _all_pass(columns, passed)]
 
 
 class _Gathering:
@@ -64,10 +66,10 @@ class _Gathering:
         found = self._made.get(id(plan))
         if found is None:
             check_cancelled()
-            found = self._made[id(plan)] = self._rebuilt(plan)
+            found = self._made[id(plan)] = self._rebuild(plan)
         return found
 
-    def _rebuilt(self, plan: Plan) -> Plan:
+    def _rebuild(self, plan: Plan) -> Plan:
         if not isinstance(plan, Filter):
             return with_children(plan, [self.gather(child) for child in children(plan)])
         chain, tail = self._chain(plan)
@@ -76,9 +78,11 @@ class _Gathering:
         carried = _Carried([], set())
         for place, following in pairwise(filters):
             between = chain[place + 1 : following]
-            kept = carried.add(_parts(chain[place]), [_passing_columns(node) or {} for node in between])
+            kept = carried.add(
+                _filter_conjuncts(chain[place]), [_passing_columns(node) or {} for node in between]
+            )
             nodes += [*([Filter(tail, conjunction(kept))] if kept else []), *between]
-        last = [*_parts(chain[filters[-1]]), *reversed(carried.parts)]
+        last = [*_filter_conjuncts(chain[filters[-1]]), *reversed(carried.conjuncts)]
         nodes += [Filter(tail, conjunction(last)), *chain[filters[-1] + 1 :]]
         child = self.gather(tail)
         for node in reversed(nodes):
@@ -97,11 +101,11 @@ class _Gathering:
         return chain, below
 
 
-def _columns_of(part: Expression) -> set[ColumnRef]:
-    return {node for node in walk(part) if isinstance(node, ColumnRef)}
+def _columns_of(conjunct: Expression) -> set[ColumnRef]:
+    return {node for node in walk(conjunct) if isinstance(node, ColumnRef)}
 
 
-def _parts(plan: Plan) -> Sequence[Expression]:
+def _filter_conjuncts(plan: Plan) -> Sequence[Expression]:
     assert isinstance(plan, Filter)
     return conjuncts(plan.predicate)
 

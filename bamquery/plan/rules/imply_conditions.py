@@ -30,14 +30,17 @@ def imply_conditions(plan: Plan) -> Plan:
 def _add_implied(plan: Plan) -> Plan:
     match plan:
         case Filter(child=Join(kind="inner") as join, predicate=predicate):
-            parts = conjuncts(predicate)
-            if not any(isinstance(part, Call) and part.function == "or" for part in parts):
+            given = conjuncts(predicate)
+            if not any(isinstance(conjunct, Call) and conjunct.function == "or" for conjunct in given):
                 return plan
             sources = list(_sources(join, 0))
             implied = [
-                found for part in parts for found in _implied_conditions(part, sources) if found not in parts
+                found
+                for conjunct in given
+                for found in _implied_conditions(conjunct, sources)
+                if found not in given
             ]
-            return Filter(join, conjunction([*parts, *implied])) if implied else plan
+            return Filter(join, conjunction([*given, *implied])) if implied else plan
         case _:
             return plan
 
@@ -55,15 +58,15 @@ def _sources(plan: Plan, start: int) -> Iterator[range]:
             start = end
 
 
-def _implied_conditions(part: Expression, sources: Sequence[range]) -> Iterator[Expression]:
-    if not isinstance(part, Call) or part.function != "or":
+def _implied_conditions(conjunct: Expression, sources: Sequence[range]) -> Iterator[Expression]:
+    if not isinstance(conjunct, Call) or conjunct.function != "or":
         return
-    read = referenced_columns(part)
+    read = referenced_columns(conjunct)
     for source in sources:
         if all(column in source for column in read):
             return  # all of it goes there
         branches = [
-            [test for test in conjuncts(branch) if _is_about(test, source)] for branch in part.arguments
+            [test for test in conjuncts(branch) if _is_about(test, source)] for branch in conjunct.arguments
         ]
         if all(branches):
             yield Call("or", tuple(map(conjunction, branches)), pa.bool_())

@@ -27,7 +27,7 @@ def _merge(expression: Expression) -> Expression:
                 members.setdefault(value, {}).update(dict.fromkeys(literals))
             case _:
                 operands.append((False, operand))
-    merged = [_test(part, members[part]) if tested else part for tested, part in operands]
+    merged = [_test(operand, members[operand]) if tested else operand for tested, operand in operands]
     return merged[0] if len(merged) == 1 else Call("or", tuple(merged), pa.bool_())
 
 

@@ -50,7 +50,7 @@ class _Ordering:
 
     def __init__(self, plan: Plan) -> None:
         self._made: dict[int, tuple[Plan, Plan]] = {}
-        self._parts: dict[int, int] = {}
+        self._input_counts: dict[int, int] = {}
         self._shared = shared_nodes(plan)
 
     def __call__(self, plan: Plan) -> Plan:
@@ -64,11 +64,13 @@ class _Ordering:
         if not _is_inner(plan):
             return with_children(plan, [self(child) for child in children(plan)])
         leaves, conditions = self._flatten_joins(plan)
-        parts = [self(leaf) for leaf in leaves]
-        order = _order(parts, conditions) if len(parts) > 2 else []  # which of two is held is decided later
+        inputs = [self(leaf) for leaf in leaves]
+        order = (
+            _order(inputs, conditions) if len(inputs) > 2 else []
+        )  # which of two is the build side is decided later
         if order == list(range(len(order))):
-            return self._same_tree(plan, iter(parts))
-        return _build_joins(parts, order, conditions)
+            return self._same_tree(plan, iter(inputs))
+        return _build_joins(inputs, order, conditions)
 
     def _is_reordered_with_parent(self, side: Plan) -> bool:
         """Whether a side's sources are ordered with those beside it.
@@ -83,37 +85,37 @@ class _Ordering:
 
     def _width(self, plan: Plan) -> int:
         """How many sources a join has."""
-        if id(plan) not in self._parts:
+        if id(plan) not in self._input_counts:
             below = (
                 self._width(side) if self._is_reordered_with_parent(side) else 1 for side in children(plan)
             )
-            self._parts[id(plan)] = sum(below)
-        return self._parts[id(plan)]
+            self._input_counts[id(plan)] = sum(below)
+        return self._input_counts[id(plan)]
 
     def _flatten_joins(self, plan: Plan) -> tuple[list[Plan], list[Expression]]:
         """What a tree of inner joins joins, and all its conditions over the columns of all of it."""
-        parts: list[Plan] = []
+        inputs: list[Plan] = []
         conditions: list[Expression] = []
 
-        self._collect(plan, 0, parts, conditions)
-        return parts, conditions
+        self._collect(plan, 0, inputs, conditions)
+        return inputs, conditions
 
-    def _collect(self, join: Plan, start: int, parts: list[Plan], conditions: list[Expression]) -> None:
+    def _collect(self, join: Plan, start: int, inputs: list[Plan], conditions: list[Expression]) -> None:
         assert isinstance(join, Join)
         for side in (join.left, join.right):
             if self._is_reordered_with_parent(side):
-                self._collect(side, start, parts, conditions)
+                self._collect(side, start, inputs, conditions)
             else:
-                parts.append(side)
+                inputs.append(side)
             start += len(side.fields)
         if join.condition is not None:
             first = start - len(join.fields)
-            conditions.extend(_shift_columns(part, first) for part in conjuncts(join.condition))
+            conditions.extend(_shift_columns(conjunct, first) for conjunct in conjuncts(join.condition))
 
-    def _same_tree(self, plan: Plan, parts: Iterator[Plan]) -> Plan:
-        """The tree of joins over other parts."""
+    def _same_tree(self, plan: Plan, inputs: Iterator[Plan]) -> Plan:
+        """The tree of joins over other inputs."""
         sides = [
-            self._same_tree(side, parts) if self._is_reordered_with_parent(side) else next(parts)
+            self._same_tree(side, inputs) if self._is_reordered_with_parent(side) else next(inputs)
             for side in children(plan)
         ]
         return with_children(plan, sides)
@@ -140,13 +142,13 @@ class _Condition:
 class _Sources:
     """What is joined, with the places of its columns in the join as it was written."""
 
-    def __init__(self, parts: Sequence[Plan], conditions: Sequence[Expression]) -> None:
-        self.parts = parts
-        self.rows = [estimated_rows(part) for part in parts]
-        self.starts = [0, *accumulate(len(part.fields) for part in parts)]
-        self._of_column = [i for i, part in enumerate(parts) for _ in part.fields]
+    def __init__(self, inputs: Sequence[Plan], conditions: Sequence[Expression]) -> None:
+        self.inputs = inputs
+        self.rows = [estimated_rows(source) for source in inputs]
+        self.starts = [0, *accumulate(len(source.fields) for source in inputs)]
+        self._of_column = [i for i, source in enumerate(inputs) for _ in source.fields]
         self.conditions = [_Condition(one, self._sources_read(one)) for one in conditions]
-        self.about: list[list[_Condition]] = [[] for _ in parts]
+        self.about: list[list[_Condition]] = [[] for _ in inputs]
         """Of each source the conditions about it and others."""
         for condition in self.conditions:
             if len(condition.sources) > 1:
@@ -166,19 +168,19 @@ class _Sources:
             return None
         (i,) = sources
         read = referenced_columns(side)
-        return domain_of(self.parts[i], renumber(side, {k: k - self.starts[i] for k in read}))
+        return domain_of(self.inputs[i], renumber(side, {k: k - self.starts[i] for k in read}))
 
     def conditions_at(self, there: set[int], new: int) -> list[Expression]:
         """The conditions that can be told once a source joins those that are there, and could not before."""
         return [one.expression for one in self.about[new] if all(i == new or i in there for i in one.sources)]
 
 
-def _order(parts: Sequence[Plan], conditions: Sequence[Expression]) -> list[int]:
+def _order(inputs: Sequence[Plan], conditions: Sequence[Expression]) -> list[int]:
     """Numbers of the sources in the order that they are to be joined in."""
-    sources = _Sources(parts, conditions)
-    numbers = range(len(parts))
+    sources = _Sources(inputs, conditions)
+    numbers = range(len(inputs))
     first = max(numbers, key=lambda i: (sources.rows[i], -i))
-    if len(parts) > _MOST_COMPARED:
+    if len(inputs) > _MOST_COMPARED:
         return _order_of_many(sources, first)
     waiting = [i for i in numbers if i != first]
     order, rows = [first], sources.rows[first]
@@ -203,7 +205,7 @@ def _order_of_many(sources: _Sources, first: int) -> list[int]:
     order: list[int] = []
     rows = sources.rows[first]
     waiting: list[tuple[bool, bool, float, float, int, int]] = []
-    told = [0] * len(sources.parts)
+    told = [0] * len(sources.inputs)
 
     def push(i: int) -> None:
         own = sources.conditions_at(there, i)
@@ -221,7 +223,7 @@ def _order_of_many(sources: _Sources, first: int) -> list[int]:
             push(other)
 
     take(first)
-    for i in range(len(sources.parts)):
+    for i in range(len(sources.inputs)):
         if i != first and not told[i]:
             push(i)
     while waiting:
@@ -234,15 +236,15 @@ def _order_of_many(sources: _Sources, first: int) -> list[int]:
     return order
 
 
-def _build_joins(parts: Sequence[Plan], order: Sequence[int], conditions: Sequence[Expression]) -> Plan:
+def _build_joins(inputs: Sequence[Plan], order: Sequence[int], conditions: Sequence[Expression]) -> Plan:
     """The joins in that order, with the columns in the order in which they were written."""
-    sources = _Sources(parts, conditions)
+    sources = _Sources(inputs, conditions)
     position = {source: place for place, source in enumerate(order)}
     by_last: list[list[Expression]] = [[] for _ in order]
     for one in sources.conditions:
         last = max((position[i] for i in one.sources), default=1)
         by_last[max(last, 1)].append(one.expression)
-    plan = parts[order[0]]
+    plan = inputs[order[0]]
     places: dict[int, int] = {}
     for place, number in enumerate(order):
         start, end = sources.starts[number], sources.starts[number + 1]
@@ -250,8 +252,8 @@ def _build_joins(parts: Sequence[Plan], order: Sequence[int], conditions: Sequen
         places |= {column: width + i for i, column in enumerate(range(start, end))}
         if place:
             now = by_last[place]
-            condition = conjunction([renumber(part, places) for part in now]) if now else None
-            plan = Join(plan, parts[number], "inner", condition)
+            condition = conjunction([renumber(condition, places) for condition in now]) if now else None
+            plan = Join(plan, inputs[number], "inner", condition)
     columns = columns_of(plan)
     chosen = tuple(columns[places[column]] for column in range(len(columns)))
     return Project(plan, chosen, tuple(column.name for column in chosen))

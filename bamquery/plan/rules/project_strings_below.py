@@ -89,17 +89,17 @@ class _ProjectedStrings:
 def _may_be_long(expression: Expression) -> bool:
     kind = expression.type
     return (pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)) and any(
-        _builds_string(part) for part in walk(expression)
+        _builds_string(node) for node in walk(expression)
     )
 
 
-def _builds_string(part: Expression) -> bool:
+def _builds_string(node: Expression) -> bool:
     """Whether it gives more than the columns have that it reads: a long constant does, on each row."""
-    if isinstance(part, Literal):
-        value: Any = part.value
+    if isinstance(node, Literal):
+        value: Any = node.value
         is_text = isinstance(value, pa.LargeStringScalar | pa.LargeBinaryScalar) and value.is_valid
         return bool(is_text and value.as_buffer().size > _LONG)
-    return isinstance(part, Call) and part.function in _GROWING
+    return isinstance(node, Call) and node.function in _GROWING
 
 
 def _window(plan: Window) -> Plan:
@@ -132,35 +132,35 @@ def _call(call: WindowCall, strings: _ProjectedStrings) -> AggregateCall:
     return replace(given, arguments=tuple(arguments), order=order)
 
 
-def _join(plan: Join, parts: Sequence[Expression]) -> Plan:
+def _join(plan: Join, given: Sequence[Expression]) -> Plan:
     left, right = _ProjectedStrings(plan.left), _ProjectedStrings(plan.right)
     finding = _COMPARISONS if plan.kind in ("asof", "asof_left") else _EQUALITIES
-    compared = [_compare_projected(part, left, right, finding) for part in parts]
+    compared = [_compare_projected(conjunct, left, right, finding) for conjunct in given]
     if not (left.column_count or right.column_count):
         return plan
     # Columns of the right side are numbered from where it was; it is behind those made on the left now.
     places = {i: i for i in range(left.width)} | {_LEFT + i: left.width + i for i in range(left.column_count)}
     start = left.width + left.column_count
     places |= {left.width + i: start + i for i in range(right.width + right.column_count)}
-    condition = conjunction([renumber(part, places) for part in compared])
+    condition = conjunction([renumber(conjunct, places) for conjunct in compared])
     joined = replace(plan, left=left.plan(), right=right.plan(), condition=condition)
     without = _drop_columns(joined, start + right.width, right.column_count) if _gives_right(plan) else joined
     return _drop_columns(without, left.width, left.column_count)
 
 
 def _compare_projected(
-    part: Expression, left: _ProjectedStrings, right: _ProjectedStrings, finding: frozenset[str]
+    conjunct: Expression, left: _ProjectedStrings, right: _ProjectedStrings, finding: frozenset[str]
 ) -> Expression:
     """The condition, with its strings of one side as columns where it compares one side with the other."""
-    if not isinstance(part, Call) or part.function not in finding:
-        return part
-    read = [referenced_columns(side) for side in part.arguments]
+    if not isinstance(conjunct, Call) or conjunct.function not in finding:
+        return conjunct
+    read = [referenced_columns(side) for side in conjunct.arguments]
     of_left = [bool(columns) and max(columns) < left.width for columns in read]
     of_right = [bool(columns) and min(columns) >= left.width for columns in read]
     if not (any(of_left) and any(of_right)):
-        return part
+        return conjunct
     sides: list[Expression] = []
-    for side, is_left in zip(part.arguments, of_left, strict=True):
+    for side, is_left in zip(conjunct.arguments, of_left, strict=True):
         if is_left:
             column = left.column(side)
             moved = {i: _LEFT + i - left.width for i in referenced_columns(column) if i >= left.width}
@@ -169,7 +169,7 @@ def _compare_projected(
             own = renumber(side, {i: i - left.width for i in referenced_columns(side)})
             column = right.column(own)
             sides.append(renumber(column, {i: i + left.width for i in referenced_columns(column)}))
-    return replace(part, arguments=tuple(sides))
+    return replace(conjunct, arguments=tuple(sides))
 
 
 def _gives_right(plan: Join) -> bool:

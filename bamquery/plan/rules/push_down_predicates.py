@@ -36,14 +36,14 @@ from bamquery.statement_context.cancellation import check_cancelled
 
 _MOST_VARIANTS: Final = 4
 """So many different conditions go into a node that several others read; more stay above it."""
-_MOST_PARTS: Final = 64
-"""A condition that would grow to more parts than these, once it reads what columns are made of, stays above:
+_MOST_NODES: Final = 64
+"""A condition that would grow to more nodes than these, once it reads what columns are made of, stays above:
 columns that are made of columns, each twice, would double it with every projection, and of a chain of queries
 with a condition each, every one would come to be as long as all that is below it."""
 
 
 def push_down_predicates(plan: Plan) -> Plan:
-    """Split each filter's condition and move each part below all that does not depend on it.
+    """Split each filter's condition and move each conjunct below all that does not depend on it.
 
     So are the conditions of joins, where a side's rows that fail them have no partner and are not wanted.
     """
@@ -79,7 +79,7 @@ class _PredicatePushdown(PlanRewriter):
             case Join(condition=condition) if condition is not None:
                 return self._push_condition(plan, condition)
             case Filter(child=child, predicate=predicate):
-                return _filtered(*self._push(child, _Conditions(tuple(conjuncts(predicate)))))
+                return _add_filter(*self._push(child, _Conditions(tuple(conjuncts(predicate)))))
             case _:
                 return plan
 
@@ -97,12 +97,12 @@ class _PredicatePushdown(PlanRewriter):
                         return e
                     return replace(e, index=columns[e.index], name=schema.field(columns[e.index]).name)
 
-                there = (transform(part, to_source_column) for part in going.parts)
-                return (replace(plan, predicates=(*predicates, *there)) if going.parts else plan), kept
+                there = (transform(conjunct, to_source_column) for conjunct in going.conjuncts)
+                return (replace(plan, predicates=(*predicates, *there)) if going.conjuncts else plan), kept
             case Filter(child=child):
                 below, kept = self._push(child, going)
-                parts = [*conjuncts(plan.predicate), *kept.parts]
-                return Filter(below, conjunction(parts) if kept.parts else plan.predicate), _NONE
+                merged = [*conjuncts(plan.predicate), *kept.conjuncts]
+                return Filter(below, conjunction(merged) if kept.conjuncts else plan.predicate), _NONE
             case Project():
                 # A condition stood between it and one below: this condition, and the next, pass both at once.
                 above = merge_projections(plan)
@@ -128,14 +128,14 @@ class _PredicatePushdown(PlanRewriter):
                 return plan, going
 
     def _push_below(self, child: Plan, going: _Conditions) -> Plan:
-        if not going.parts:
+        if not going.conjuncts:
             return child
         found = self._pushed.get((id(child), going))
         if found is None:
             check_cancelled()
             self._variants[id(child)] += 1
             many = self._variants[id(child)] > _MOST_VARIANTS
-            made = _filtered(child, going) if many else _filtered(*self._push(child, going))
+            made = _add_filter(child, going) if many else _add_filter(*self._push(child, going))
             found = self._pushed[id(child), going] = (child, made)
         return found[1]
 
@@ -143,9 +143,15 @@ class _PredicatePushdown(PlanRewriter):
         self, plan: Project | Aggregate, expressions: Sequence[Expression], going: _Conditions
     ) -> tuple[Plan, _Conditions]:
         """Conditions on columns that are made of others, over those."""
-        long = {part for part in going.parts if _is_too_long_below(part, expressions)}
-        below = tuple(substitute(part, expressions) for part in going.parts if part not in long)
-        kept = _Conditions(tuple(part for part in going.parts if part in long)) if long else _NONE
+        long = {conjunct for conjunct in going.conjuncts if _is_too_long_below(conjunct, expressions)}
+        below = tuple(
+            substitute(conjunct, expressions) for conjunct in going.conjuncts if conjunct not in long
+        )
+        kept = (
+            _Conditions(tuple(conjunct for conjunct in going.conjuncts if conjunct in long))
+            if long
+            else _NONE
+        )
         return with_children(plan, [self._push_below(plan.child, _Conditions(below))]), kept
 
     def _push_into_join(self, plan: Join, going: _Conditions) -> tuple[Plan, _Conditions]:
@@ -161,13 +167,13 @@ class _PredicatePushdown(PlanRewriter):
             left=self._push_below(plan.left, left),
             right=self._push_below(plan.right, right.on_right_side(width)),
         )
-        if plan.kind != "inner" or not going.parts:
+        if plan.kind != "inner" or not going.conjuncts:
             return plan, going
-        parts = [] if plan.condition is None else conjuncts(plan.condition)
-        return replace(plan, condition=conjunction([*parts, *going.parts])), _NONE
+        own = [] if plan.condition is None else conjuncts(plan.condition)
+        return replace(plan, condition=conjunction([*own, *going.conjuncts])), _NONE
 
     def _push_condition(self, plan: Join, condition: Expression) -> Plan:
-        """The parts of a join's own condition that are about one side whose unmatched rows are not wanted."""
+        """A join's own conjuncts that are about one side whose unmatched rows are not wanted."""
         width = len(plan.left.fields)
         going = _Conditions(tuple(conjuncts(condition)))
         left = right = _NONE
@@ -175,13 +181,13 @@ class _PredicatePushdown(PlanRewriter):
             left, going = going.split_before(width, unread=False)
         if plan.kind in ("inner", "left", "semi", "anti", "single"):
             right, going = going.split_from(width)
-        if not left.parts and not right.parts:
+        if not left.conjuncts and not right.conjuncts:
             return plan
         return Join(
             self._push_below(plan.left, left),
             self._push_below(plan.right, right.on_right_side(width)),
             plan.kind,
-            conjunction(going.parts) if going.parts else None,
+            conjunction(going.conjuncts) if going.conjuncts else None,
         )
 
 
@@ -191,19 +197,21 @@ class _Conditions:
     What all pass, they pass as one: on the way down through many joins nobody looks into each of many.
     """
 
-    def __init__(self, parts: tuple[Expression, ...], reads: Sequence[frozenset[int]] | None = None) -> None:
-        self.parts = parts
-        self._reads = [referenced_columns(part) for part in parts] if reads is None else reads
+    def __init__(
+        self, members: tuple[Expression, ...], reads: Sequence[frozenset[int]] | None = None
+    ) -> None:
+        self.conjuncts = members
+        self._reads = [referenced_columns(conjunct) for conjunct in members] if reads is None else reads
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Conditions) and (self is other or self.parts == other.parts)
+        return isinstance(other, _Conditions) and (self is other or self.conjuncts == other.conjuncts)
 
     def __hash__(self) -> int:
         return self._hash
 
     @cached_property
     def _hash(self) -> int:
-        return hash(self.parts)
+        return hash(self.conjuncts)
 
     def split(self, passes: Callable[[frozenset[int]], bool]) -> tuple[_Conditions, _Conditions]:
         """Those whose columns pass, and the others."""
@@ -211,18 +219,18 @@ class _Conditions:
 
     def split_before(self, width: int, *, unread: bool = True) -> tuple[_Conditions, _Conditions]:
         """Those whose columns are all before that place, `unread` those that read none, and the others."""
-        return self._split([last < width and (unread or last >= 0) for last in self._last])
+        return self._split([last < width and (unread or last >= 0) for last in self._last_reads])
 
     def split_from(self, width: int) -> tuple[_Conditions, _Conditions]:
         """Those that read columns from that place on only, and the others."""
-        return self._split([first >= width for first in self._first])
+        return self._split([first >= width for first in self._first_reads])
 
     @cached_property
-    def _first(self) -> list[int]:
+    def _first_reads(self) -> list[int]:
         return [min(read, default=-1) for read in self._reads]
 
     @cached_property
-    def _last(self) -> list[int]:
+    def _last_reads(self) -> list[int]:
         return [max(read, default=-1) for read in self._reads]
 
     def _split(self, passes: Sequence[bool]) -> tuple[_Conditions, _Conditions]:
@@ -231,37 +239,37 @@ class _Conditions:
         return self._chosen(passes), self._chosen([not each for each in passes])
 
     def _chosen(self, chosen: Sequence[bool]) -> _Conditions:
-        return _Conditions(tuple(compress(self.parts, chosen)), list(compress(self._reads, chosen)))
+        return _Conditions(tuple(compress(self.conjuncts, chosen)), list(compress(self._reads, chosen)))
 
     def and_also(self, others: _Conditions) -> _Conditions:
         """Both, these first."""
-        if not others.parts:
+        if not others.conjuncts:
             return self
-        return _Conditions((*self.parts, *others.parts), [*self._reads, *others._reads])
+        return _Conditions((*self.conjuncts, *others.conjuncts), [*self._reads, *others._reads])
 
     def on_right_side(self, width: int) -> _Conditions:
         """Conditions on pairs that read the right side only, over that side's columns."""
-        if not self.parts:
+        if not self.conjuncts:
             return self
         moved = {index: index - width for read in self._reads for index in read}
-        return _Conditions(tuple(renumber(part, moved) for part in self.parts))
+        return _Conditions(tuple(renumber(conjunct, moved) for conjunct in self.conjuncts))
 
 
 _NONE: Final = _Conditions(())
 
 
-def _filtered(plan: Plan, conditions: _Conditions) -> Plan:
-    return Filter(plan, conjunction(conditions.parts)) if conditions.parts else plan
+def _add_filter(plan: Plan, conditions: _Conditions) -> Plan:
+    return Filter(plan, conjunction(conditions.conjuncts)) if conditions.conjuncts else plan
 
 
 def _is_too_long_below(predicate: Expression, columns: Sequence[Expression]) -> bool:
     """Whether a condition grows, by too many calls and the like, once columns are what they are made of."""
     made: dict[int, int] = {}
     own = grown = 0
-    for part in walk(predicate):
+    for node in walk(predicate):
         own += 1
-        if isinstance(part, ColumnRef) and isinstance(columns[part.index], Call | Cast):
-            if part.index not in made:
-                made[part.index] = sum(1 for _ in islice(walk(columns[part.index]), _MOST_PARTS))
-            grown += made[part.index]
-    return grown > 0 and own + grown > _MOST_PARTS
+        if isinstance(node, ColumnRef) and isinstance(columns[node.index], Call | Cast):
+            if node.index not in made:
+                made[node.index] = sum(1 for _ in islice(walk(columns[node.index]), _MOST_NODES))
+            grown += made[node.index]
+    return grown > 0 and own + grown > _MOST_NODES

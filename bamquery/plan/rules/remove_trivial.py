@@ -50,8 +50,8 @@ def _simplify_node(plan: Plan, *, at_root: bool) -> Plan:
         case Filter(child=child, predicate=predicate):
             return _filter(plan, child, conjuncts(predicate))
         case Join(condition=condition) if condition is not None:
-            undecided = [part for part in conjuncts(condition) if not _is_true(part)]
-            if any(isinstance(part, Literal) for part in undecided) and plan.kind in _NEEDED:
+            undecided = [conjunct for conjunct in conjuncts(condition) if not _is_true(conjunct)]
+            if any(isinstance(conjunct, Literal) for conjunct in undecided) and plan.kind in _NEEDED:
                 return _drop_unread_side(plan)
             if len(undecided) == len(conjuncts(condition)):
                 return plan

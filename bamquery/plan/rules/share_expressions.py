@@ -72,7 +72,7 @@ def _find_repeated(expressions: Sequence[Expression], certain: Iterable[Expressi
     found = [expression for expression, number in uses.items() if number > 1 and _is_worth(expression)]
     if not found:
         return []
-    always = {part for expression in certain for part in _unconditional_parts(expression)}
+    always = {node for expression in certain for node in _unconditional_nodes(expression)}
     return [expression for expression in found if expression in always]
 
 
@@ -84,12 +84,12 @@ def _is_worth(expression: Expression) -> bool:
     """
     if isinstance(expression, Cast) and pa.types.is_dictionary(expression.argument.type):
         return False
-    for part in walk(expression):
-        if isinstance(part, Call) and part.function in DIFFERENT_EACH_TIME:
+    for node in walk(expression):
+        if isinstance(node, Call) and node.function in DIFFERENT_EACH_TIME:
             return False
-        if isinstance(part, Literal) and pa.types.is_floating(part.type) and part.value.as_py() == 0:
+        if isinstance(node, Literal) and pa.types.is_floating(node.type) and node.value.as_py() == 0:
             return False
-    return bool(any(isinstance(part, ColumnRef) for part in walk(expression)))
+    return bool(any(isinstance(node, ColumnRef) for node in walk(expression)))
 
 
 def _unconditional_expressions(plan: Plan) -> Iterator[Expression]:
@@ -113,14 +113,14 @@ def _unconditional_expressions(plan: Plan) -> Iterator[Expression]:
             pass
 
 
-def _unconditional_parts(expression: Expression) -> Iterator[Expression]:
+def _unconditional_nodes(expression: Expression) -> Iterator[Expression]:
     """The expression and those below it that are computed whenever it is."""
     yield expression
     below = children(expression)
     if isinstance(expression, Call) and expression.function in _FIRST_ONLY:
         below = below[:1]
     for child in below:
-        yield from _unconditional_parts(child)
+        yield from _unconditional_nodes(child)
 
 
 def _replace_shared(expression: Expression, places: Mapping[Expression, ColumnRef]) -> Expression:

@@ -36,19 +36,23 @@ def _simplify(plan: Plan) -> Plan:
             return plan
 
 
-def _replace_mark_join(plan: Filter, join: Join, parts: Sequence[Expression]) -> Plan:
+def _replace_mark_join(plan: Filter, join: Join, given: Sequence[Expression]) -> Plan:
     width = len(join.left.fields)
     mark = ColumnRef(width, "mark", pa.bool_())
-    for part in parts:
-        kept = _is_mark(part, width)
-        dropped = isinstance(part, Call) and part.function == "not" and _is_mark(part.arguments[0], width)
+    for conjunct in given:
+        kept = _is_mark(conjunct, width)
+        dropped = (
+            isinstance(conjunct, Call)
+            and conjunct.function == "not"
+            and _is_mark(conjunct.arguments[0], width)
+        )
         if kept or (dropped and _never_null(join.condition)):
             chosen = replace(join, kind="semi" if kept else "anti")
             columns = columns_of(chosen)
             truth = Literal(scalar(kept, pa.bool_()))
             names = (*(column.name for column in columns), mark.name)
             with_mark = Project(chosen, (*columns, truth), names)
-            others = [other for other in parts if other is not part]
+            others = [other for other in given if other is not conjunct]
             return Filter(with_mark, conjunction(others)) if others else with_mark
     return plan
 
@@ -61,9 +65,9 @@ def _never_null(condition: Expression | None) -> bool:
     if condition is None:
         return True
     return all(
-        (isinstance(part, Call) and (part.function in _NEVER_NULL or _has_default(part)))
-        or (isinstance(part, Literal) and part.value.is_valid)
-        for part in conjuncts(condition)
+        (isinstance(conjunct, Call) and (conjunct.function in _NEVER_NULL or _has_default(conjunct)))
+        or (isinstance(conjunct, Literal) and conjunct.value.is_valid)
+        for conjunct in conjuncts(condition)
     )
 
 
@@ -73,11 +77,11 @@ def _has_default(call: Call) -> bool:
     return isinstance(last, Literal) and last.value.is_valid
 
 
-def _kind(join: Join, parts: Sequence[Expression]) -> JoinKind:
-    """The kind that gives the same rows where only those count for which all parts are true."""
+def _kind(join: Join, given: Sequence[Expression]) -> JoinKind:
+    """The kind that gives the same rows where only those count for which all of `given` is true."""
     width = len(join.left.fields)
     columns = range(width), range(width, len(join.fields))
-    needs_left, needs_right = (any(_rejects_nulls(part, side) for part in parts) for side in columns)
+    needs_left, needs_right = (any(_rejects_nulls(conjunct, side) for conjunct in given) for side in columns)
     match join.kind:
         case "left" if needs_right:
             return "inner"

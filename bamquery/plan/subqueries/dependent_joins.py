@@ -194,8 +194,8 @@ class DependentJoin:
             replace(column, index=column.index + len(left.fields))
             for column in columns_of(right)[right_width:]
         ]
-        parts = [] if condition is None else conjuncts(condition)
-        joined = Join(left, right, plan.kind, conjunction([*parts, *_equal(here, there)]))
+        given = [] if condition is None else conjuncts(condition)
+        joined = Join(left, right, plan.kind, conjunction([*given, *_equal(here, there)]))
         return self._rearrange_columns(joined, width, right_width)
 
     def _rearrange_columns(self, joined: Join, width: int, right_width: int | None = None) -> Plan:
@@ -233,7 +233,7 @@ class DependentJoin:
 
         return transform(plan.condition, move_column)
 
-    def _filter_by_equalities(self, child: Plan, parts: Sequence[Expression]) -> Plan | None:
+    def _filter_by_equalities(self, child: Plan, given: Sequence[Expression]) -> Plan | None:
         """A filter that says which column within equals each one from outside: those stand for the domain.
 
         Rows come out for values that the domain may not have; they find no partner outside.
@@ -242,10 +242,10 @@ class DependentJoin:
             return None
         stand_ins: dict[int, Expression] = {}
         kept: list[Expression] = []
-        for part in parts:
-            found = outer_equality(part)
+        for conjunct in given:
+            found = outer_equality(conjunct)
             if found is None or found[0] in stand_ins or found[1].type != self._domain.fields[found[0]].type:
-                kept.append(part)
+                kept.append(conjunct)
                 continue
             number, value, nulls_equal = found
             stand_ins[number] = value
@@ -254,7 +254,7 @@ class DependentJoin:
         if len(stand_ins) < self._count:
             return None
         values = [stand_ins[number] for number in range(self._count)]
-        conditions = [replace_outer_columns(part, values) for part in kept]
+        conditions = [replace_outer_columns(conjunct, values) for conjunct in kept]
         rows = Filter(child, conjunction(conditions)) if conditions else child
         columns = columns_of(child)
         names = (*_names(columns), *(f"outer{i}" for i in range(self._count)))
@@ -273,15 +273,15 @@ def has_outer_columns(expression: Expression) -> bool:
     return any(index < 0 for index in referenced_columns(expression))
 
 
-def outer_equality(part: Expression) -> tuple[int, Expression, bool] | None:
+def outer_equality(conjunct: Expression) -> tuple[int, Expression, bool] | None:
     """Number of a column from outside, what it must equal within, and whether nulls are equal; or None."""
-    if not isinstance(part, Call) or part.function not in ("equal", "is_not_distinct_from"):
+    if not isinstance(conjunct, Call) or conjunct.function not in ("equal", "is_not_distinct_from"):
         return None
-    for one, other in (part.arguments, part.arguments[::-1]):
+    for one, other in (conjunct.arguments, conjunct.arguments[::-1]):
         if isinstance(one, ColumnRef) and one.index < 0:
             read = referenced_columns(other)
             if read and all(index >= 0 for index in read):
-                return -1 - one.index, other, part.function == "is_not_distinct_from"
+                return -1 - one.index, other, conjunct.function == "is_not_distinct_from"
     return None
 
 

@@ -37,13 +37,13 @@ def rows_and_condition(
     own: list[Expression] = []
     pairs: list[Expression] = []
     compared = False
-    for part in conjuncts(plan.predicate):
-        if not has_outer_columns(part):
-            own.append(part)
+    for conjunct in conjuncts(plan.predicate):
+        if not has_outer_columns(conjunct):
+            own.append(conjunct)
             continue
-        found = outer_equality(part)
+        found = outer_equality(conjunct)
         if found is None:
-            moved = replace_outer_columns(shift_columns(part, width), outside)
+            moved = replace_outer_columns(shift_columns(conjunct, width), outside)
             pairs.append(Call("coalesce", (moved, Literal(scalar(False, pa.bool_()))), pa.bool_()))
             continue
         number, value, nulls_equal = found

@@ -37,4 +37,4 @@ class SubqueryCall(Call):
 
 def has_subquery(expression: Expression) -> bool:
     """Whether there is a query somewhere in the expression."""
-    return any(isinstance(part, SubqueryCall) for part in walk(expression))
+    return any(isinstance(node, SubqueryCall) for node in walk(expression))

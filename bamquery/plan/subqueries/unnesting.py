@@ -1,7 +1,7 @@
 """Queries within expressions become joins.
 
 A query that takes columns from outside is made to give its answer for all of their values at once: see
-`dependent`. The rows outside then find theirs by a join on those values.
+`dependent_joins`. The rows outside then find theirs by a join on those values.
 """
 
 from __future__ import annotations
@@ -74,19 +74,23 @@ def _unnest_node(plan: Plan) -> Plan:
     match plan:
         case Filter(child=child, predicate=predicate) if not all(map(has_subquery, conjuncts(predicate))):
             # Other conditions first: queries are asked about the rows that are left, however they are asked.
-            parts = conjuncts(predicate)
-            left = Filter(child, conjunction([part for part in parts if not has_subquery(part)]))
-            return _unnest_node(Filter(left, conjunction([part for part in parts if has_subquery(part)])))
+            given = conjuncts(predicate)
+            left = Filter(child, conjunction([conjunct for conjunct in given if not has_subquery(conjunct)]))
+            return _unnest_node(
+                Filter(left, conjunction([conjunct for conjunct in given if has_subquery(conjunct)]))
+            )
         case Filter(child=child) | Project(child=child) | Aggregate(child=child):
             attached = _SubqueryJoiner(child)
             rewritten = map_expressions(plan, lambda e: transform(e, attached.value))
             whole = with_children(rewritten, [attached.plan])
             return _first_columns(whole, len(child.fields)) if isinstance(plan, Filter) else whole
         case Join(kind="inner", condition=condition) if condition is not None:
-            parts = conjuncts(condition)
-            own = [part for part in parts if not has_subquery(part)]
+            given = conjuncts(condition)
+            own = [conjunct for conjunct in given if not has_subquery(conjunct)]
             join = replace(plan, condition=conjunction(own) if own else None)
-            return _unnest_node(Filter(join, conjunction([part for part in parts if has_subquery(part)])))
+            return _unnest_node(
+                Filter(join, conjunction([conjunct for conjunct in given if has_subquery(conjunct)]))
+            )
         case Join(condition=condition) if condition is not None:
             return _attach_to_own_side(plan, condition)
         case _:

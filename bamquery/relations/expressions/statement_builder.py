@@ -11,23 +11,23 @@ from bamquery.text.statement_text import Piece, StatementText, join_statement
 
 @dataclass(slots=True)
 class StatementBuilder:
-    """A statement in work; see `bamquery.text.statement_text.joined` for how its parts stand."""
+    """A statement in work; see `bamquery.text.statement_text.joined` for how its pieces stand."""
 
-    _parts: list[str] = field(default_factory=list)
+    _pieces: list[str] = field(default_factory=list)
 
     @property
     def text(self) -> StatementText:
         """The statement as it is by now."""
-        return join_statement(*self._parts)
+        return join_statement(*self._pieces)
 
     def words(self, text: str) -> StatementBuilder:
         """Add words of ours."""
-        self._parts.append(text)
+        self._pieces.append(text)
         return self
 
     def piece(self, text: str) -> StatementBuilder:
         """Add what a user wrote."""
-        self._parts.append(Piece(text))
+        self._pieces.append(Piece(text))
         return self
 
     def add_list(self, pieces: Iterable[str]) -> StatementBuilder:
@@ -40,7 +40,7 @@ class StatementBuilder:
 
     def add_all(self, other: StatementBuilder) -> StatementBuilder:
         """Add all of another one."""
-        self._parts += other._parts
+        self._pieces += other._pieces
         return self
 
 

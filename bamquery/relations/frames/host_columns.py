@@ -33,7 +33,7 @@ def host_column(name: str, column: Any, hugeint: HugeInts, decimals: Decimals) -
         ExecutionError: a value is beyond what the new type holds; names the column and the way out.
     """
     kind = column.type
-    if pa.types.is_dictionary(kind) and not _is_text(kind.value_type):
+    if pa.types.is_dictionary(kind) and not _is_string(kind.value_type):
         column = column.cast(kind.value_type)
         kind = column.type
     if pa.types.is_date32(kind):
@@ -122,7 +122,7 @@ def _integers(name: str, chunk: Any) -> Any:
         ) from None
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def _is_string(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 

@@ -260,7 +260,7 @@ def _hive_types(request: FileRequest, types: tuple[tuple[str | int, pa.DataType]
     if not all(isinstance(name, str) for name, _ in types):
         raise ValueError(f"it takes {_TYPES_BY_NAME}")
     request = replace(request, key_types=tuple((str(name), kind) for name, kind in types))
-    request = _path_option("partition_texts")(request, tuple(name for name, _ in request.key_types))
+    request = _path_option("partition_strings")(request, tuple(name for name, _ in request.key_types))
     return request if request.options.paths.partitioned else _path_option("partitioned")(request, True)
 
 

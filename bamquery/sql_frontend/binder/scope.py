@@ -130,7 +130,7 @@ class Scope:
             (*self.visible, *((move(column), table) for column, table in right.visible)),
             (*self.merged, *map(move, right.merged)),
             (*self.synonyms, *((move(column), name) for column, name in right.synonyms)),
-            (*self.coalesced, *((move(whole), tuple(map(move, parts))) for whole, parts in right.coalesced)),
+            (*self.coalesced, *((move(whole), tuple(map(move, own))) for whole, own in right.coalesced)),
         )
 
     def find(self, name: str, table: str = "") -> ColumnRef | None:
@@ -196,7 +196,7 @@ class Scope:
 
     def sources_of(self, column: ColumnRef) -> tuple[ColumnRef, ...]:
         """The columns of tables whose first value it is: itself, but for one that FULL JOIN merges."""
-        return next((parts for whole, parts in self.coalesced if whole == column), (column,))
+        return next((sources for whole, sources in self.coalesced if whole == column), (column,))
 
     def has_table(self, table: str) -> bool:
         """Whether something in FROM has that name."""

@@ -409,8 +409,8 @@ def foreign(parser: StrictParser, words: str, token: Token | None = None) -> syn
 
 def table_name(parser: StrictParser) -> exp.Table:
     """A table's name; what is before it, and refused, included."""
-    parts = [parser._parse_name()]
+    names = [parser._parse_name()]
     while parser._match(TokenType.DOT):
-        parts.append(parser._parse_name())
-    name, db, catalog = [*reversed(parts), None, None][:3]
+        names.append(parser._parse_name())
+    name, db, catalog = [*reversed(names), None, None][:3]
     return exp.Table(this=name, db=db, catalog=catalog)

@@ -24,7 +24,7 @@ def _join(node: exp.Expr) -> str | None:
         around = around.parent
     if isinstance(around, exp.Subquery) and not isinstance(around.parent, (exp.From, exp.Join)):
         return "JOIN outside of FROM"
-    method, side, kind = (str(node.args.get(part) or "").upper() for part in ("method", "side", "kind"))
+    method, side, kind = (str(node.args.get(key) or "").upper() for key in ("method", "side", "kind"))
     if method == "ASOF" and kind in ("", "INNER", "OUTER") and side in ("", "LEFT"):
         return None
     known = method in ("", "NATURAL") and (

@@ -1,8 +1,8 @@
 """What of the syntax tree the binder reads; everything else is refused, all at once, before any I/O.
 
-`support_reads` lists, for each kind of node, the arguments that the binder takes into account. A node of
+`reads` lists, for each kind of node, the arguments that the binder takes into account. A node of
 another kind, or another argument that is set, is something that the statement asks for and that would
-otherwise be ignored in silence. `support_places` says where a node is read, `support_words` what the rest is
+otherwise be ignored in silence. `places` says where a node is read, `refusal_messages` what the rest is
 called.
 """
 
@@ -53,7 +53,7 @@ def _reasons(statement: exp.Expr, sql: str) -> Iterator[Reason]:
             below = [child for child in values if isinstance(child, exp.Expr)]
             if values and _is_ignored(kind, name, below, inside_refused=inside_refused):
                 yield _not_supported(argument_words(kind, name), sql, below[0] if below else node)
-                pending += [(part, True) for child in below for part in child.iter_expressions()]
+                pending += [(node, True) for child in below for node in child.iter_expressions()]
             else:
                 # Constants have nothing below and may stand anywhere: of long lists most items are that.
                 pending += [(child, inside_refused) for child in below if type(child) is not exp.Literal]

@@ -15,11 +15,11 @@ def walk(node: exp.Expr, prune: Callable[[exp.Expr], bool] | None = None) -> Ite
     Raises:
         CancelledError: the statement was cancelled.
     """
-    for part in node.walk(prune=prune):
+    for below in node.walk(prune=prune):
         check_cancelled()
-        yield part
+        yield below
 
 
 def walk_query(node: exp.Expr) -> Iterator[exp.Expr]:
     """As `walk`, without what is below queries within, which are given themselves."""
-    return walk(node, prune=lambda part: isinstance(part, exp.Query) and part is not node)
+    return walk(node, prune=lambda below: isinstance(below, exp.Query) and below is not node)

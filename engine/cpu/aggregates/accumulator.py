@@ -17,8 +17,8 @@ from bamquery.statement_context.cancellation import check_cancelled
 
 Codes: TypeAlias = NDArray[Any]
 """Group number of each row (or of each state)."""
-Part: TypeAlias = "NDArray[Any] | pa.Array[Any]"
-StateColumns: TypeAlias = tuple[Part, ...]
+StateColumn: TypeAlias = "NDArray[Any] | pa.Array[Any]"
+StateColumns: TypeAlias = tuple[StateColumn, ...]
 """An aggregate's state: a few arrays with one value a group."""
 
 
@@ -27,7 +27,7 @@ class Accumulator(ABC):
 
     Attributes:
         exact: states are integers, and those of rows a to b are those of all rows to b less those to a.
-        scans: for each part the numpy function that joins two states' parts; empty where there is none.
+        scans: for each state column the numpy function that joins two states'; empty where there is none.
         state: what its states are; accumulators of the same name have the same states of the same rows.
     """
 
@@ -39,16 +39,16 @@ class Accumulator(ABC):
     def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
         """States of the groups after these rows; `column` is the argument, decoded, nulls included."""
 
-    def from_average(self, parts: StateColumns) -> StateColumns | None:
+    def from_average(self, state: StateColumns) -> StateColumns | None:
         """The same states as `partial` gives, from those of `avg` over the same rows; None if not of such."""
         return None
 
     @abstractmethod
-    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
+    def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """States of the groups, each from those of its number."""
 
     @abstractmethod
-    def final(self, parts: StateColumns) -> Column:
+    def final(self, state: StateColumns) -> Column:
         """The aggregate's value in each group.
 
         Raises:
@@ -56,11 +56,11 @@ class Accumulator(ABC):
         """
 
 
-def concatenate_parts(parts: Sequence[Part]) -> Part:
-    """One part of several states."""
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate([part for part in parts if isinstance(part, np.ndarray)])
-    return concatenate_columns([part for part in parts if isinstance(part, pa.Array)])
+def concatenate_state_columns(columns: Sequence[StateColumn]) -> StateColumn:
+    """One column of several states."""
+    if isinstance(columns[0], np.ndarray):
+        return np.concatenate([column for column in columns if isinstance(column, np.ndarray)])
+    return concatenate_columns([column for column in columns if isinstance(column, pa.Array)])
 
 
 def drop_nulls(column: Column, codes: Codes) -> tuple[Column, Codes]:

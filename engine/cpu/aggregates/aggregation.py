@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from bamquery.engine.cpu.aggregates.accumulator import (
     Accumulator,
     Codes,
-    Part,
+    StateColumn,
     StateColumns,
-    concatenate_parts,
+    concatenate_state_columns,
 )
 from bamquery.engine.cpu.aggregates.registry import accumulator_of
 from bamquery.engine.cpu.aggregates.value_lists import flatten_lists, make_lists, owning_lists, pack_struct
@@ -36,17 +36,17 @@ class CpuGroups:
     Attributes:
         keys: the groups' keys, decoded and distinct.
         groups: how many.
-        parts: the states of the aggregates; calls over the same state share it.
+        aggregates: their states; calls over the same state share it.
     """
 
     keys: tuple[Column, ...]
     groups: int
-    parts: tuple[StateColumns, ...]
+    aggregates: tuple[StateColumns, ...]
 
     @property
     def nbytes(self) -> int:
         """Memory held."""
-        arrays: list[Part] = [*self.keys, *(part for parts in self.parts for part in parts)]
+        arrays: list[StateColumn] = [*self.keys, *(column for state in self.aggregates for column in state)]
         return sum(array.nbytes for array in arrays)
 
 
@@ -84,28 +84,28 @@ class CpuAggregation:
 
     def _partial(self, batch: pa.RecordBatch) -> CpuGroups:
         grouping = group_rows(evaluate_encoded(self._keys, batch), batch.num_rows)
-        parts: dict[int, StateColumns] = {}
+        own: dict[int, StateColumns] = {}
         for i in self._order:
             call, accumulator = self._stated[i], self._accumulators[i]
             average = self._averages.get(i)
-            shared = None if average is None else accumulator.from_average(parts[average])
+            shared = None if average is None else accumulator.from_average(own[average])
             if shared is None:
                 argument, kept = _inputs(call, batch)
                 codes = grouping.codes if kept is None else grouping.codes[kept]
                 shared = accumulator.partial(argument, codes, grouping.groups)
-            parts[i] = shared
-        return CpuGroups(grouping.keys, grouping.groups, tuple(parts[i] for i in range(len(self._stated))))
+            own[i] = shared
+        return CpuGroups(grouping.keys, grouping.groups, tuple(own[i] for i in range(len(self._stated))))
 
     def merge(self, states: Sequence[CpuGroups], *, repeated: bool = False) -> CpuGroups:
         """One state of several, in the rows' order."""
         if len(states) == 1 and not repeated:
             return states[0]
         grouping = _group_states(states)
-        parts = tuple(
-            accumulator.merge(_parts_of(states, i), grouping.codes, grouping.groups)
+        aggregates = tuple(
+            accumulator.merge(_state_columns(states, i), grouping.codes, grouping.groups)
             for i, accumulator in enumerate(self._accumulators)
         )
-        return CpuGroups(grouping.keys, grouping.groups, parts)
+        return CpuGroups(grouping.keys, grouping.groups, aggregates)
 
     def split(self, state: CpuGroups, count: int, level: int, *, apart: bool = False) -> list[CpuGroups]:
         """The groups by bits of their keys' hashes: a byte for each level."""
@@ -117,54 +117,54 @@ class CpuAggregation:
         if apart:
             return [_rows_of_state(state, order[start:end]) for start, end in bounds]
         keys = [take(key, order) for key in state.keys]
-        parts = [[_take_part(part, order) for part in parts] for parts in state.parts]
+        aggregates = [[_take_rows(column, order) for column in own] for own in state.aggregates]
         return [
             CpuGroups(
                 tuple(key.slice(start, end - start) for key in keys),
                 end - start,
-                tuple(tuple(_slice_part(part, start, end) for part in own) for own in parts),
+                tuple(tuple(_slice_rows(column, start, end) for column in own) for own in aggregates),
             )
             for start, end in bounds
         ]
 
     def rollup(self, state: CpuGroups, keys: Sequence[int], number: int) -> CpuGroups:
         """The groups by some of the keys, and a number."""
-        kept, groups, parts = state.keys, state.groups, state.parts
+        kept, groups, aggregates = state.keys, state.groups, state.aggregates
         if len(keys) < len(self._keys):
             grouping = group_rows([state.keys[i] for i in keys], state.groups)
             # Without keys there is one group even of none, which has no place among those of rows.
             groups = grouping.groups if state.groups else 0
-            parts = tuple(
+            aggregates = tuple(
                 accumulator.merge(own, grouping.codes, groups)
-                for accumulator, own in zip(self._accumulators, state.parts, strict=True)
+                for accumulator, own in zip(self._accumulators, state.aggregates, strict=True)
             )
             found = dict(zip(keys, grouping.keys, strict=True))
             kept = tuple(found.get(i, nulls(groups, key.type)) for i, key in enumerate(state.keys))
         own_number = as_column(constant(number, pa.int64()), groups)
-        return CpuGroups((*kept[: len(self._keys)], own_number), groups, parts)
+        return CpuGroups((*kept[: len(self._keys)], own_number), groups, aggregates)
 
     def to_arrow(self, state: CpuGroups) -> pa.RecordBatch:
-        """A column for each key and part; its name says whose it is, and whether it was numpy's."""
+        """Keys and state columns; a column's name says whose it is, and whether it was numpy's."""
         columns: list[Column] = list(state.keys)
         names = ["key"] * len(columns)
-        for aggregate, parts in enumerate(state.parts):
-            for part in parts:
-                columns.append(part if isinstance(part, pa.Array) else _number_column(part))
-                names.append(f"{aggregate} {'arrow' if isinstance(part, pa.Array) else 'numpy'}")
+        for aggregate, own in enumerate(state.aggregates):
+            for column in own:
+                columns.append(column if isinstance(column, pa.Array) else _number_column(column))
+                names.append(f"{aggregate} {'arrow' if isinstance(column, pa.Array) else 'numpy'}")
         return pa.RecordBatch.from_arrays(columns, names=names)
 
     def from_arrow(self, batch: pa.RecordBatch) -> CpuGroups:
         """The state of its columns."""
         keys: list[Column] = []
-        parts: list[list[Part]] = [[] for _ in self._stated]
+        aggregates: list[list[StateColumn]] = [[] for _ in self._stated]
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             if name == "key":
                 keys.append(column)
             else:
                 aggregate, kind = name.split()
                 plain = kind == "numpy"
-                parts[int(aggregate)].append(column.to_numpy(zero_copy_only=False) if plain else column)
-        return CpuGroups(tuple(keys), batch.num_rows, tuple(map(tuple, parts)))
+                aggregates[int(aggregate)].append(column.to_numpy(zero_copy_only=False) if plain else column)
+        return CpuGroups(tuple(keys), batch.num_rows, tuple(map(tuple, aggregates)))
 
     def value_count(self, state: CpuGroups, call: int) -> int:
         """Values in all lists of a call."""
@@ -181,22 +181,22 @@ class CpuAggregation:
 
     def drop_values(self, state: CpuGroups, calls: Sequence[int]) -> CpuGroups:
         """The state with empty lists for those calls."""
-        parts = list(state.parts)
+        aggregates = list(state.aggregates)
         for call in calls:
             nothing = nulls(0, flatten_lists(self._lists(state, call)).type)
-            parts[self._places[call]] = (make_lists(nothing, np.zeros(state.groups, np.int64)),)
-        return CpuGroups(state.keys, state.groups, tuple(parts))
+            aggregates[self._places[call]] = (make_lists(nothing, np.zeros(state.groups, np.int64)),)
+        return CpuGroups(state.keys, state.groups, tuple(aggregates))
 
     def final(self, state: CpuGroups) -> pa.RecordBatch:
         """Keys, then aggregates."""
         columns = [as_type(key, e.type) for key, e in zip(state.keys, self._keys, strict=True)]
         for call, accumulator, place in zip(self._calls, self._answering, self._places, strict=True):
-            columns.append(as_type(accumulator.final(state.parts[place]), call.type))
+            columns.append(as_type(accumulator.final(state.aggregates[place]), call.type))
             assert columns[-1].type == call.type
         return make_batch(columns, state.groups)
 
     def _lists(self, state: CpuGroups, call: int) -> Column:
-        (lists,) = state.parts[self._places[call]]
+        (lists,) = state.aggregates[self._places[call]]
         assert isinstance(lists, pa.Array)
         return lists
 
@@ -265,20 +265,22 @@ def _group_states(states: Sequence[CpuGroups]) -> Grouping:
     return group_rows(keys, sum(state.groups for state in states))
 
 
-def _parts_of(states: Sequence[CpuGroups], aggregate: int) -> StateColumns:
-    count = len(states[0].parts[aggregate])
-    return tuple(concatenate_parts([state.parts[aggregate][i] for state in states]) for i in range(count))
+def _state_columns(states: Sequence[CpuGroups], aggregate: int) -> StateColumns:
+    count = len(states[0].aggregates[aggregate])
+    return tuple(
+        concatenate_state_columns([state.aggregates[aggregate][i] for state in states]) for i in range(count)
+    )
 
 
 def _rows_of_state(state: CpuGroups, rows: NDArray[np.int64]) -> CpuGroups:
     keys = tuple(take(key, rows) for key in state.keys)
-    parts = tuple(tuple(_take_part(part, rows) for part in parts) for parts in state.parts)
-    return CpuGroups(keys, len(rows), parts)
+    aggregates = tuple(tuple(_take_rows(column, rows) for column in own) for own in state.aggregates)
+    return CpuGroups(keys, len(rows), aggregates)
 
 
-def _take_part(part: Part, order: NDArray[np.int64]) -> Part:
-    return take(part, order) if isinstance(part, pa.Array) else part[order]
+def _take_rows(column: StateColumn, order: NDArray[np.int64]) -> StateColumn:
+    return take(column, order) if isinstance(column, pa.Array) else column[order]
 
 
-def _slice_part(part: Part, start: int, end: int) -> Part:
-    return part.slice(start, end - start) if isinstance(part, pa.Array) else part[start:end]
+def _slice_rows(column: StateColumn, start: int, end: int) -> StateColumn:
+    return column.slice(start, end - start) if isinstance(column, pa.Array) else column[start:end]

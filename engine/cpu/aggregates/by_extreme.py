@@ -44,17 +44,17 @@ class ArgExtreme(Accumulator):
             counted = compute("and", counted, compute("is_valid", value))
         return self._choose_rows(value, by, codes, groups, np.flatnonzero(boolean_values(counted)))
 
-    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
+    def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The extremes' extreme, of the first state where several have it."""
-        value, by, seen = parts
+        value, by, seen = state
         assert isinstance(value, pa.Array)
         assert isinstance(by, pa.Array)
         return self._choose_rows(value, by, codes, groups, np.flatnonzero(np.asarray(seen)))
 
-    def final(self, parts: StateColumns) -> Column:
+    def final(self, state: StateColumns) -> Column:
         """Null where no row counted."""
-        assert isinstance(parts[0], pa.Array)
-        return parts[0]
+        assert isinstance(state[0], pa.Array)
+        return state[0]
 
     def _choose_rows(
         self, value: Column, by: Column, codes: Codes, groups: int, rows: NDArray[np.int64]

@@ -48,14 +48,14 @@ class CompensatedSum(Accumulator):
         sums = _sum_groups((values, np.zeros_like(values)), codes, groups)
         return (*sums, count_by_group(codes, groups))
 
-    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
+    def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The sums of both."""
-        high, low, counts = (np.asarray(part) for part in parts)
+        high, low, counts = (np.asarray(column) for column in state)
         return (*_sum_groups((high, low), codes, groups), sum_by_group(codes, counts, groups))
 
-    def final(self, parts: StateColumns) -> Column:
+    def final(self, state: StateColumns) -> Column:
         """Null where the count is 0."""
-        high, low, counts = (np.asarray(part) for part in parts)
+        high, low, counts = (np.asarray(column) for column in state)
         with np.errstate(all="ignore"):
             sums: NDArray[Any] = high + low
             answers = sums / counts if self._mean else sums
@@ -84,8 +84,8 @@ def _sum_groups(sums: Sums, codes: Codes, groups: int) -> Sums:
             high, low = _add_compensated((high[left], low[left]), others)
             owners = owners[left]
     totals = np.zeros(groups), np.zeros(groups)
-    for total, part in zip(totals, (high, low), strict=True):
-        total[owners] = part
+    for total, column in zip(totals, (high, low), strict=True):
+        total[owners] = column
     return totals
 
 

@@ -25,13 +25,13 @@ class CountRows(Accumulator):
         """One number a group."""
         return (count_by_group(codes, groups),)
 
-    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
+    def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The sums."""
-        return (sum_by_group(codes, np.asarray(parts[0]), groups),)
+        return (sum_by_group(codes, np.asarray(state[0]), groups),)
 
-    def final(self, parts: StateColumns) -> Column:
+    def final(self, state: StateColumns) -> Column:
         """The numbers."""
-        return from_values(np.asarray(parts[0]), pa.int64())
+        return from_values(np.asarray(state[0]), pa.int64())
 
 
 class Count(CountRows):
@@ -41,6 +41,6 @@ class Count(CountRows):
         """One number a group."""
         return (count_by_group(drop_nulls(column, codes)[1], groups),)
 
-    def from_average(self, parts: StateColumns) -> StateColumns | None:
+    def from_average(self, state: StateColumns) -> StateColumns | None:
         """It is one of them."""
-        return (parts[-1],)
+        return (state[-1],)

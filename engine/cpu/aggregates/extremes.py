@@ -77,14 +77,14 @@ class StoredExtreme(Accumulator):
         assert values.dtype == numpy_type(self._kind)
         return self._extremes(values, codes, groups)
 
-    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
+    def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The extremes' extreme."""
-        values, seen = (np.asarray(part) for part in parts)
+        values, seen = (np.asarray(column) for column in state)
         return self._extremes(values[seen], codes[seen], groups)
 
-    def final(self, parts: StateColumns) -> Column:
+    def final(self, state: StateColumns) -> Column:
         """Null where there was no value."""
-        values, seen = (np.asarray(part) for part in parts)
+        values, seen = (np.asarray(column) for column in state)
         return from_values(values, self._kind, boolean_column(seen))
 
     def _extremes(self, values: NDArray[Any], codes: Codes, groups: int) -> StateColumns:
@@ -103,14 +103,14 @@ class BooleanExtreme(Accumulator):
         column, codes = drop_nulls(column, codes)
         return self._extremes(boolean_values(column).view(np.uint8), codes, groups)
 
-    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
+    def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The extremes' extreme."""
-        values, seen = (np.asarray(part) for part in parts)
+        values, seen = (np.asarray(column) for column in state)
         return self._extremes(values[seen], codes[seen], groups)
 
-    def final(self, parts: StateColumns) -> Column:
+    def final(self, state: StateColumns) -> Column:
         """Null where there was no value."""
-        values, seen = (np.asarray(part) for part in parts)
+        values, seen = (np.asarray(column) for column in state)
         return compute(
             "if_else",
             boolean_column(seen),
@@ -141,14 +141,14 @@ class RankedExtreme(Accumulator):
         positions = from_values(np.where(seen, rank, 0), pa.int64(), boolean_column(seen))
         return (take(encoded.dictionary, take(order, positions)),)
 
-    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
+    def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The extremes' extreme."""
-        (values,) = parts
+        (values,) = state
         assert isinstance(values, pa.Array)
         return self.partial(values, codes, groups)
 
-    def final(self, parts: StateColumns) -> Column:
+    def final(self, state: StateColumns) -> Column:
         """The extremes."""
-        (values,) = parts
+        (values,) = state
         assert isinstance(values, pa.Array)
         return values

@@ -51,9 +51,9 @@ class Variance(Accumulator):
             squares = sum_by_group(codes, (values - means[codes]) ** 2, groups)
         return (counts, means, squares)
 
-    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
+    def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """Squared distances of the states' means from the common mean join the states' own."""
-        counts, means, squares = (np.asarray(part) for part in parts)
+        counts, means, squares = (np.asarray(column) for column in state)
         filled = counts > 0
         codes, counts, means, squares = codes[filled], counts[filled], means[filled], squares[filled]
         totals = sum_by_group(codes, counts, groups)
@@ -66,9 +66,9 @@ class Variance(Accumulator):
             distances = squares + counts * (means - common[codes]) ** 2
             return (totals, common, sum_by_group(codes, distances, groups))
 
-    def final(self, parts: StateColumns) -> Column:
+    def final(self, state: StateColumns) -> Column:
         """Null where there are too few values."""
-        counts, _, squares = (np.asarray(part) for part in parts)
+        counts, _, squares = (np.asarray(column) for column in state)
         with np.errstate(all="ignore"):
             # One value has no spread, even where its own distance from itself is NaN.
             result = np.where(counts == 1, 0.0, squares / (counts - self._spare))

@@ -47,15 +47,15 @@ class OrderedRow(Accumulator):
             rows = np.flatnonzero(boolean_values(compute("is_valid", value)))
         return self._choose_rows(column, codes, groups, rows)
 
-    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
+    def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The states' first or last row."""
-        rows, seen = parts
+        rows, seen = state
         assert isinstance(rows, pa.Array)
         return self._choose_rows(rows, codes, groups, np.flatnonzero(np.asarray(seen)))
 
-    def final(self, parts: StateColumns) -> Column:
+    def final(self, state: StateColumns) -> Column:
         """Null where there was no row."""
-        rows, _ = parts
+        rows, _ = state
         return cast("pa.StructArray", rows).flatten()[0]
 
     def _choose_rows(

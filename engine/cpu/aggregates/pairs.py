@@ -70,9 +70,9 @@ class PairAggregate(Accumulator):
             sums = [sum_by_group(codes, one * other, groups) for one, other in products]
         return (counts, mean_y, mean_x, *sums)
 
-    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
+    def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The states' own sums, and those of their means' distances from the common mean."""
-        arrays = [np.asarray(part) for part in parts]
+        arrays = [np.asarray(column) for column in state]
         filled = arrays[0] > 0
         codes = codes[filled]
         counts, mean_y, mean_x, yy, xx, xy = (array[filled] for array in arrays)
@@ -87,9 +87,9 @@ class PairAggregate(Accumulator):
             ]
         return (totals, common_y, common_x, *sums)
 
-    def final(self, parts: StateColumns) -> Column:
+    def final(self, state: StateColumns) -> Column:
         """The function of the states."""
-        moments = PairMoments(*(np.asarray(part) for part in parts))
+        moments = PairMoments(*(np.asarray(column) for column in state))
         if self._function == "regr_count":
             return from_values(moments.count.astype(np.uint32), pa.uint32())
         with np.errstate(all="ignore"):

@@ -37,14 +37,14 @@ class PairwiseReduction(Accumulator):
         column, codes = drop_nulls(column, codes)
         return self._reduce_groups(stored_values(column), codes, groups)
 
-    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
+    def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The same of the states that have a value."""
-        values, seen = (np.asarray(part) for part in parts)
+        values, seen = (np.asarray(column) for column in state)
         return self._reduce_groups(values[seen], codes[seen], groups)
 
-    def final(self, parts: StateColumns) -> Column:
+    def final(self, state: StateColumns) -> Column:
         """Null where there was no value."""
-        values, seen = (np.asarray(part) for part in parts)
+        values, seen = (np.asarray(column) for column in state)
         return from_values(values, self._kind, boolean_column(seen))
 
     def _reduce_groups(self, values: NDArray[Any], codes: Codes, groups: int) -> StateColumns:

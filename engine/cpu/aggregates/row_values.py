@@ -34,16 +34,16 @@ class RowValue(Accumulator):
             column, codes = drop_nulls(column, codes)
         return self._choose_rows(column, np.arange(len(codes)), codes, groups)
 
-    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
+    def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The first or last state's that has a row."""
-        values, seen = parts
+        values, seen = state
         assert isinstance(values, pa.Array)
         present = np.flatnonzero(np.asarray(seen))
         return self._choose_rows(values, present, codes[present], groups)
 
-    def final(self, parts: StateColumns) -> Column:
+    def final(self, state: StateColumns) -> Column:
         """The values."""
-        values, _ = parts
+        values, _ = state
         assert isinstance(values, pa.Array)
         return values
 

@@ -40,9 +40,9 @@ class Shape(Accumulator):
             powers = [sum_by_group(codes, away**power, groups) for power in (2, 3, 4)]
         return (counts, means, *powers)
 
-    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
+    def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The powers about the common mean."""
-        arrays = [np.asarray(part) for part in parts]
+        arrays = [np.asarray(column) for column in state]
         filled = arrays[0] > 0
         codes = codes[filled]
         counts, means, second, third, fourth = (array[filled] for array in arrays)
@@ -57,13 +57,13 @@ class Shape(Accumulator):
             )
             return (totals, common, *(sum_by_group(codes, power, groups) for power in moved))
 
-    def final(self, parts: StateColumns) -> Column:
+    def final(self, state: StateColumns) -> Column:
         """Null where there are too few values, or all are one.
 
         Raises:
             ExecutionError: values are infinite, not numbers, or too large.
         """
-        counts, _, second, third, fourth = (np.asarray(part) for part in parts)
+        counts, _, second, third, fourth = (np.asarray(column) for column in state)
         n = counts.astype(np.float64)
         with np.errstate(all="ignore"):
             if self._function == "skewness":

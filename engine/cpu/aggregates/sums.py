@@ -58,20 +58,20 @@ class FloatSum(Accumulator):
         sums = _sum_groups(stored_values(column), codes, groups, one_by_one=self._one_by_one)
         return (sums, groups_with_rows(codes, groups))
 
-    def from_average(self, parts: StateColumns) -> StateColumns | None:
+    def from_average(self, state: StateColumns) -> StateColumns | None:
         """The count tells whether there was a value."""
-        *sums, counts = (np.asarray(part) for part in parts)
+        *sums, counts = (np.asarray(column) for column in state)
         return (*sums, counts > 0)
 
-    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
+    def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The sums."""
-        sums, seen = (np.asarray(part) for part in parts)
+        sums, seen = (np.asarray(column) for column in state)
         with np.errstate(all="ignore"):
             return (sum_by_group(codes, sums, groups), groups_with_rows(codes[seen], groups))
 
-    def final(self, parts: StateColumns) -> Column:
+    def final(self, state: StateColumns) -> Column:
         """The sums."""
-        sums, seen = (np.asarray(part) for part in parts)
+        sums, seen = (np.asarray(column) for column in state)
         return from_values(sums, pa.float64(), boolean_column(seen))
 
 
@@ -93,14 +93,14 @@ class FloatAverage(Accumulator):
         sums = _sum_groups(stored_values(column), codes, groups, one_by_one=self._one_by_one)
         return (sums, count_by_group(codes, groups))
 
-    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
+    def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The sums of both."""
         with np.errstate(all="ignore"):
-            return tuple(sum_by_group(codes, np.asarray(part), groups) for part in parts)
+            return tuple(sum_by_group(codes, np.asarray(column), groups) for column in state)
 
-    def final(self, parts: StateColumns) -> Column:
+    def final(self, state: StateColumns) -> Column:
         """Null where the count is 0."""
-        sums, counts = (np.asarray(part) for part in parts)
+        sums, counts = (np.asarray(column) for column in state)
         return _quotient(sums, counts)
 
 
@@ -117,23 +117,23 @@ class ExactSum(Accumulator):
         column, codes = drop_nulls(column, codes)
         return (*_sum_limbs(column, codes, groups), groups_with_rows(codes, groups))
 
-    def from_average(self, parts: StateColumns) -> StateColumns | None:
+    def from_average(self, state: StateColumns) -> StateColumns | None:
         """The count tells whether there was a value."""
-        *sums, counts = (np.asarray(part) for part in parts)
+        *sums, counts = (np.asarray(column) for column in state)
         return (*sums, counts > 0)
 
-    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
+    def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The sums."""
-        *limbs, seen = (np.asarray(part) for part in parts)
+        *limbs, seen = (np.asarray(column) for column in state)
         return (*_merge_limbs(limbs, codes, groups), groups_with_rows(codes[seen], groups))
 
-    def final(self, parts: StateColumns) -> Column:
+    def final(self, state: StateColumns) -> Column:
         """The sums.
 
         Raises:
             ExecutionError: one has more than 38 digits.
         """
-        *limbs, seen = (np.asarray(part) for part in parts)
+        *limbs, seen = (np.asarray(column) for column in state)
         return _assemble(limbs, self._kind, boolean_column(seen))
 
 
@@ -150,14 +150,14 @@ class ExactAverage(Accumulator):
         column, codes = drop_nulls(column, codes)
         return (*_sum_limbs(column, codes, groups), count_by_group(codes, groups))
 
-    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
+    def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The sums of both."""
-        *limbs, counts = (np.asarray(part) for part in parts)
+        *limbs, counts = (np.asarray(column) for column in state)
         return (*_merge_limbs(limbs, codes, groups), sum_by_group(codes, counts, groups))
 
-    def final(self, parts: StateColumns) -> Column:
+    def final(self, state: StateColumns) -> Column:
         """Null where the count is 0."""
-        *limbs, counts = (np.asarray(part) for part in parts)
+        *limbs, counts = (np.asarray(column) for column in state)
         total: NDArray[Any] = np.zeros(len(counts), np.longdouble)
         for limb in reversed(limbs):
             total = total * 2.0**32 + limb

@@ -37,9 +37,9 @@ class HolisticAggregate(Accumulator):
             return (make_lists(column, counts),)
         return (make_lists(take(column, stable_order(codes, groups)), counts),)
 
-    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
+    def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The lists, joined in the states' order."""
-        (lists,) = parts
+        (lists,) = state
         assert isinstance(lists, pa.Array)
         # In order already where there is one group, or each state has others: their values stay in place.
         apart = bool((codes[1:] >= codes[:-1]).all())
@@ -48,9 +48,9 @@ class HolisticAggregate(Accumulator):
         np.add.at(lengths, codes, stored_values(compute("list_value_length", lists)))
         return (make_lists(flatten_lists(joined), lengths),)
 
-    def final(self, parts: StateColumns) -> Column:
+    def final(self, state: StateColumns) -> Column:
         """The answer from each group's values."""
-        (lists,) = parts
+        (lists,) = state
         assert isinstance(lists, pa.Array)
         counts = stored_values(compute("list_value_length", lists))
         return self.answer(flatten_lists(lists), counts)

@@ -22,9 +22,8 @@ from bamquery.engine.cpu.kernels import (
     take,
 )
 from bamquery.engine.cpu.numeric.arithmetic import integer_range
-from bamquery.plan.literals import interval_strings as interval_text
+from bamquery.plan.literals import interval_strings, time_strings
 from bamquery.plan.literals import number_strings as parsing
-from bamquery.plan.literals import time_strings as moment_text
 
 _DATE: Final = r"^\d{4}-\d{2}-\d{2}$"
 _MOMENT: Final = r"-\d{2}-\d{2}([ T]\d{2}:\d{2}:\d{2}FRACTION)?$"
@@ -164,7 +163,7 @@ def to_date(column: Column, kind: Kind) -> Outcome:
         pass
     encoded = compute("dictionary_encode", column)  # days come again and again
     assert isinstance(encoded, pa.DictionaryArray)
-    days = _parse_column(encoded.dictionary, _DATE, moment_text.date, kind)
+    days = _parse_column(encoded.dictionary, _DATE, time_strings.date, kind)
     failed = None if days.failed is None else take(days.failed, encoded.indices)
     return Outcome(
         take(days.values, encoded.indices),
@@ -175,7 +174,7 @@ def to_date(column: Column, kind: Kind) -> Outcome:
 def to_time(column: Column, kind: Kind) -> Outcome:
     """A date before the time is dropped."""
     digits = _DIGITS[kind.unit]
-    return _parse_distinct(column, lambda text: moment_text.time(text, digits), kind)
+    return _parse_distinct(column, lambda text: time_strings.time(text, digits), kind)
 
 
 def to_timestamp(column: Column, kind: Kind) -> Outcome:
@@ -183,7 +182,7 @@ def to_timestamp(column: Column, kind: Kind) -> Outcome:
     digits, in_utc = _DIGITS[kind.unit], kind.tz is not None
 
     def parse(text: str) -> int | None:
-        return moment_text.timestamp(text, digits, in_utc=in_utc)
+        return time_strings.timestamp(text, digits, in_utc=in_utc)
 
     year = _YEAR_OF_NANOSECONDS if kind.unit == "ns" else _YEAR
     fraction = rf"(\.\d{{1,{digits}}})?" if digits else ""
@@ -199,7 +198,7 @@ def to_interval(column: Column, kind: Kind) -> Outcome:
     """Amounts with their units, and a time of day."""
 
     def parse(text: str) -> Any:
-        parts = interval_text.parse_interval(text)
+        parts = interval_strings.parse_interval(text)
         return None if parts is None else (*parts[:2], parts[2] * 1000)
 
     return _parse_distinct(column, parse, kind)

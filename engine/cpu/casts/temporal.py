@@ -22,14 +22,14 @@ def rounded_quotient(values: NDArray[np.int64], divisor: int) -> NDArray[np.int6
 
 
 def _scale_units(values: NDArray[np.int64], factor: int, column: Column, kind: Kind) -> Outcome:
-    limit = _largest(kind) // factor
+    limit = _largest_timestamp(kind) // factor
     failed = failed_where_valid((values > limit) | (values < -limit), column)
     with np.errstate(over="ignore"):
         stored = from_values(values * np.int64(factor), kind, valid_rows(column))
     return Outcome(null_where_failed(failed, stored), failed)
 
 
-def _largest(kind: Kind) -> int:
+def _largest_timestamp(kind: Kind) -> int:
     """Of a timestamp's type, in its units; as far before 1970."""
     limits = stored_limits(kind)
     assert limits is not None
@@ -45,7 +45,7 @@ def timestamp_to_timestamp(column: Column, kind: Kind) -> Outcome:
     if own < wanted:
         return _scale_units(values, wanted // own, column, kind)
     stored = rounded_quotient(values, own // wanted)
-    most = _largest(kind)
+    most = _largest_timestamp(kind)
     failed = failed_where_valid((stored > most) | (stored < -most), column)
     return Outcome(null_where_failed(failed, from_values(stored, kind, valid_rows(column))), failed)
 

@@ -25,7 +25,7 @@ from bamquery.engine.cpu.kernels import (
     take_shared,
 )
 from bamquery.engine.formulas.time_units import UNITS_PER_SECOND, units_per_day
-from bamquery.plan.literals import interval_strings as interval_text
+from bamquery.plan.literals import interval_strings
 
 _TRAILING_ZEROS: Final = pc.ReplaceSubstringOptions(r"\.?0+$", "")
 _POINT: Final = pc.ReplaceSubstringOptions(r"^(-?\d+)$", r"\1.0")
@@ -120,7 +120,9 @@ def from_interval(column: Column, kind: Kind) -> Outcome:
     """Years, months, days, and hours to seconds."""
     return Outcome(
         _per_value(
-            column, lambda span: interval_text.write(span.months, span.days, span.nanoseconds // 1000), kind
+            column,
+            lambda i: interval_strings.write(i.months, i.days, i.nanoseconds // 1000),
+            kind,
         )
     )
 

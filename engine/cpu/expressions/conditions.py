@@ -75,11 +75,11 @@ def _case(
     undecided = as_column(constant(True, pa.bool_()), rows)
     branches: list[tuple[Column, Datum]] = []
     for condition, value in zip(arguments[:-1:2], arguments[1::2], strict=True):
-        met = _is_true(_compute_where(condition, batch, evaluate, partial(_same, undecided)), rows)
+        met = _is_true(_compute_where(condition, batch, evaluate, partial(_unchanged_mask, undecided)), rows)
         taken = compute("and", undecided, met)
-        branches.append((taken, _compute_where(value, batch, evaluate, partial(_same, taken))))
+        branches.append((taken, _compute_where(value, batch, evaluate, partial(_unchanged_mask, taken))))
         undecided = compute("and_not", undecided, met)
-    result = _compute_where(arguments[-1], batch, evaluate, partial(_same, undecided))
+    result = _compute_where(arguments[-1], batch, evaluate, partial(_unchanged_mask, undecided))
     for taken, chosen in reversed(branches):
         result = where(taken, chosen, result)
     return as_type(as_column(result, rows), kind)
@@ -104,7 +104,7 @@ def chosen_literals(
     places: Datum = constant(len(results) - 1, pa.int8())
     taken: list[Column] = []
     for condition in arguments[:-1:2]:
-        met = _is_true(_compute_where(condition, batch, evaluate, partial(_same, undecided)), rows)
+        met = _is_true(_compute_where(condition, batch, evaluate, partial(_unchanged_mask, undecided)), rows)
         taken.append(compute("and", undecided, met))
         undecided = compute("and_not", undecided, met)
     for place in reversed(range(len(taken))):
@@ -124,7 +124,7 @@ def _coalesce(
     return as_type(result, kind)
 
 
-def _same(mask: Column) -> Column:
+def _unchanged_mask(mask: Column) -> Column:
     return mask
 
 

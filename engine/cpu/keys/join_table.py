@@ -15,9 +15,9 @@ from bamquery.engine.cpu.keys.hashing import Hashes, hash_rows
 from bamquery.engine.cpu.keys.key_codes import KeyCodes
 from bamquery.engine.cpu.keys.stable_order import stable_order
 from bamquery.engine.cpu.numeric import decimals
+from bamquery.engine.device import HostPositions
 
-Positions = NDArray[np.int64]
-Portion = tuple[int, Positions, Positions]
+Portion = tuple[int, HostPositions, HostPositions]
 
 _PORTION: Final = 1 << 18
 """Pairs, and rows to look up, that are dealt with at once."""
@@ -59,7 +59,7 @@ class CpuJoinTable:
         # One bucket more, without rows, for keys that cannot be equal to any.
         self._only = np.full(self._buckets + 1, -1, width)
         self._only[buckets] = rows
-        self._starts: Positions | None = None
+        self._starts: HostPositions | None = None
         self._order = self._only[:0]
         if not (self._only[buckets] == rows).all():
             counts = np.bincount(buckets, minlength=self._buckets)
@@ -100,7 +100,7 @@ class CpuJoinTable:
             if len(positions) < len(found):
                 found = found[positions]
             found = found.astype(np.int64, copy=False)
-            yield keys.num_rows, *self._alike(columns, hashes, positions, found)
+            yield keys.num_rows, *self._pairs_with_equal_keys(columns, hashes, positions, found)
             return
         firsts = self._starts[buckets].astype(np.int64, copy=False)
         counts = self._starts[buckets + 1] - firsts
@@ -108,11 +108,11 @@ class CpuJoinTable:
             positions, places = _expand(firsts[start:stop], counts[start:stop])
             positions += start
             found = self._order[places].astype(np.int64)
-            yield stop, *self._alike(columns, hashes, positions, found)
+            yield stop, *self._pairs_with_equal_keys(columns, hashes, positions, found)
 
-    def _alike(
-        self, columns: Sequence[Column], hashes: Hashes | None, positions: Positions, found: Positions
-    ) -> tuple[Positions, Positions]:
+    def _pairs_with_equal_keys(
+        self, columns: Sequence[Column], hashes: Hashes | None, positions: HostPositions, found: HostPositions
+    ) -> tuple[HostPositions, HostPositions]:
         """Those of the pairs of a bucket that have equal keys."""
         if hashes is None or self._hashes is None:
             return positions, found
@@ -130,7 +130,7 @@ class CpuJoinTable:
             return self._codes.encode(columns).view(np.uint64)
         return hash_rows(columns, rows)
 
-    def _bucket_of_hash(self, hashes: Hashes) -> Positions:
+    def _bucket_of_hash(self, hashes: Hashes) -> HostPositions:
         if self._codes is None:
             return (hashes & np.uint64(self._buckets - 1)).astype(np.int64)
         # Codes are no hashes; the highest bits of their product with an odd number are.
@@ -143,7 +143,9 @@ class CpuJoinTable:
         present = valid_rows(*plain)
         return None if present is None else boolean_values(present)
 
-    def _equal(self, columns: Sequence[Column], positions: Positions, found: Positions) -> NDArray[np.bool_]:
+    def _equal(
+        self, columns: Sequence[Column], positions: HostPositions, found: HostPositions
+    ) -> NDArray[np.bool_]:
         equal = np.ones(len(positions), np.bool_)
         for mine, theirs, nulls_equal in zip(columns, self._columns, self._nulls_equal, strict=True):
             same = _same_values(mine, theirs, positions, found)
@@ -154,7 +156,7 @@ class CpuJoinTable:
         return equal
 
 
-def _portions(counts: Positions) -> Iterator[tuple[int, int]]:
+def _portions(counts: HostPositions) -> Iterator[tuple[int, int]]:
     """Runs of rows with about `_PORTION` pairs together, or one row with more."""
     ends = np.cumsum(counts)
     rows = len(counts)
@@ -168,7 +170,7 @@ def _portions(counts: Positions) -> Iterator[tuple[int, int]]:
         yield 0, 0
 
 
-def _expand(firsts: Positions, counts: Positions) -> tuple[Positions, Positions]:
+def _expand(firsts: HostPositions, counts: HostPositions) -> tuple[HostPositions, HostPositions]:
     """For each row as often as it counts: its position, and the places from its first on."""
     positions = np.repeat(np.arange(len(counts)), counts)
     before = np.cumsum(counts) - counts
@@ -181,7 +183,9 @@ def _present(column: Column) -> NDArray[np.bool_]:
     return np.ones(len(column), np.bool_) if present is None else boolean_values(present)
 
 
-def _same_values(mine: Column, theirs: Column, positions: Positions, found: Positions) -> NDArray[np.bool_]:
+def _same_values(
+    mine: Column, theirs: Column, positions: HostPositions, found: HostPositions
+) -> NDArray[np.bool_]:
     """Whether the values at positions are equal; anything where one is null."""
     kind = mine.type
     if pa.types.is_decimal(kind):

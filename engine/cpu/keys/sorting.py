@@ -36,8 +36,8 @@ def sorted_positions(batch: pa.RecordBatch, keys: Sequence[SortKey], limit: int 
     columns: list[Column] = []
     directions: list[str] = []
     for key, column in zip(keys, evaluate_columns([k.expression for k in keys], batch), strict=True):
-        for part, descending in _sortable(decode_dictionary(column), key):
-            columns.append(part)
+        for sortable, descending in _sortable(decode_dictionary(column), key):
+            columns.append(sortable)
             directions.append("descending" if descending else "ascending")
     contenders = None
     if limit is not None and 0 < limit * _FEW < batch.num_rows:
@@ -71,11 +71,11 @@ def _sortable(column: Column, key: SortKey) -> list[tuple[Column, bool]]:
     Arrow puts nulls, and NaNs before them, last in either direction; flags in front say otherwise.
     """
     column = column if column.type != INTERVAL else order_key(column)
-    parts: list[tuple[Column, bool]] = []
+    sortables: list[tuple[Column, bool]] = []
     if column.null_count and key.nulls_first:
-        parts.append((compute("is_valid", column), False))
+        sortables.append((compute("is_valid", column), False))
     if pa.types.is_floating(column.type) and key.descending:
         not_a_number = compute("is_nan", column)
         if any_true(not_a_number):
-            parts.append((not_a_number, True))
-    return [*parts, (column, key.descending)]
+            sortables.append((not_a_number, True))
+    return [*sortables, (column, key.descending)]

@@ -49,7 +49,7 @@ def _floats(function: Callable[..., NDArray[Any]]) -> Implementation:
     return apply
 
 
-def _even(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _round_to_even(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The next even number away from zero."""
     away = np.ceil(np.abs(values))
     away = np.where(np.fmod(away, 2) == 1, away + 1, away)
@@ -201,7 +201,7 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         "atanh": _floats(np.arctanh),
         "atan2": _broadcast_constants(_floats(np.arctan2)),
         "nextafter": _broadcast_constants(_floats(np.nextafter)),
-        "even": _floats(_even),
+        "even": _floats(_round_to_even),
         "gamma": _floats(_nan_on_error(_gamma)),
         "lgamma": _floats(_nan_on_error(_lgamma)),
         "sign": _sign,

@@ -19,7 +19,7 @@ from bamquery.engine.cpu.kernels import (
     convert,
 )
 from bamquery.engine.cpu.strings.basic import LONGEST, check_place, substring
-from bamquery.engine.cpu.strings.graphemes import reversed_text
+from bamquery.engine.cpu.strings.graphemes import reversed_string
 from bamquery.engine.cpu.strings.sizes import (
     concatenated_size,
     joined_size,
@@ -220,7 +220,7 @@ def _reverse(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     (column,) = arguments
     if _is_ascii(column):
         return compute("utf8_reverse", column)
-    return per_value(reversed_text)(arguments, kind)
+    return per_value(reversed_string)(arguments, kind)
 
 
 def _byte_count(factor: int) -> Implementation:

@@ -41,7 +41,7 @@ _CHARACTER: Final = rf"""(?xs)
 """
 
 
-def reversed_text(text: str) -> str:
+def reversed_string(text: str) -> str:
     """The text from behind, characters whole; in ASCII each byte is one, as in DuckDB, a line's end too."""
     return text[::-1] if text.isascii() else "".join(reversed(graphemes(text)))
 

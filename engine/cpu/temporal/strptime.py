@@ -180,20 +180,20 @@ def _days(found: Mapping[str, str], day_by: str) -> int | None:
     return _day_number(year, _month(found), int(found.get("d", "1")))
 
 
-def _last(found: Mapping[str, str], letters: str) -> tuple[str, str]:
+def _last_read(found: Mapping[str, str], letters: str) -> tuple[str, str]:
     """Of letters that say the same, the one that comes last in the pattern, and what it read."""
     return next((pair for pair in reversed(list(found.items())) if pair[0] in letters), ("", ""))
 
 
 def _month(found: Mapping[str, str]) -> int:
-    letter, text = _last(found, "mbhB")
+    letter, text = _last_read(found, "mbhB")
     if letter in ("b", "h", "B"):
         return [name[:3].lower() for name in MONTH_NAMES].index(text[:3].lower()) + 1
     return int(text or "1")
 
 
 def _year(found: Mapping[str, str]) -> int:
-    letter, text = _last(found, "Yy")
+    letter, text = _last_read(found, "Yy")
     if letter == "y":
         return int(text) + (1900 if int(text) >= 69 else 2000)
     return int(text or "1900")
@@ -211,13 +211,13 @@ def _day_number(year: int, month: int, day: int) -> int | None:
 
 
 def _clock(found: Mapping[str, str]) -> int | None:
-    hour = int(_last(found, "HI")[1] or "0")
+    hour = int(_last_read(found, "HI")[1] or "0")
     if "p" in found:
         if hour > 12:
             return None
         hour = hour % 12 + (12 if found["p"].upper() == "PM" else 0)
     minute, second = int(found.get("M", "0")), int(found.get("S", "0"))
-    fraction = _last(found, "nfg")[1]
+    fraction = _last_read(found, "nfg")[1]
     return ((hour * 60 + minute) * 60 + second) * 10**9 + int(fraction.ljust(9, "0"))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.aggregates.accumulator import Accumulator, StateColumns, concatenate_parts
+from bamquery.engine.cpu.aggregates.accumulator import Accumulator, StateColumns, concatenate_state_columns
 from bamquery.engine.cpu.aggregates.aggregation import call_inputs
 from bamquery.engine.cpu.aggregates.registry import accumulator_of
 from bamquery.engine.cpu.aggregates.string_agg import StringAgg
@@ -95,7 +95,7 @@ def framed_aggregate(
         )
         return FrameValues(numbers.values, ComputedValues(known).compute_rows)
     sizes = FrameStringSizes.from_rows(rows)
-    strings = sizes if _is_text(call.type) else None
+    strings = sizes if _is_string(call.type) else None
     if whole:
         between = accumulator.between if isinstance(accumulator, StringAgg) else None
 
@@ -118,7 +118,7 @@ def framed_aggregate(
 
 
 def _edges(accumulator: Accumulator, rows: Column, outside: Outside) -> Edges:
-    before, after = (state_of_none(accumulator, rows) if s is None else s.parts[0] for s in outside)
+    before, after = (state_of_none(accumulator, rows) if s is None else s.aggregates[0] for s in outside)
     return before, after
 
 
@@ -131,16 +131,16 @@ def _aggregate_by_rows(
 ) -> Generator[Column, None, None]:
     """Each frame's rows as one group; the first `distinct` arguments, if any, once in each."""
     ends = np.cumsum(frame_sizes(frames).values)
-    texts_end = None if string_sizes is None else np.cumsum(string_sizes.frame_bytes(frames))
+    strings_end = None if string_sizes is None else np.cumsum(string_sizes.frame_bytes(frames))
     piece = current_string_limits().piece
     begin = 0
     while begin < len(ends):
         check_cancelled()
         done = int(ends[begin - 1]) if begin else 0
         end = int(np.searchsorted(ends, done + _ROWS, side="right"))
-        if texts_end is not None:
-            taken = int(texts_end[begin - 1]) if begin else 0
-            end = min(end, int(np.searchsorted(texts_end, taken + piece, side="right")))
+        if strings_end is not None:
+            taken = int(strings_end[begin - 1]) if begin else 0
+            end = min(end, int(np.searchsorted(strings_end, taken + piece, side="right")))
         end = max(end, begin + 1)
         found, owners = rows_of_frames(Vectors(), select_frames(frames, begin, end))
         places, codes = found.values, owners.values
@@ -170,16 +170,16 @@ class _States(States[Vector, StateColumns, Column]):
 
     def take(self, states: StateColumns, places: Vector) -> StateColumns:
         at = places.values
-        return tuple(take(part, at) if isinstance(part, pa.Array) else part[at] for part in states)
+        return tuple(take(column, at) if isinstance(column, pa.Array) else column[at] for column in states)
 
     def concatenate(self, pieces: Sequence[StateColumns]) -> StateColumns:
-        return tuple(concatenate_parts(parts) for parts in zip(*pieces, strict=True))
+        return tuple(concatenate_state_columns(columns) for columns in zip(*pieces, strict=True))
 
     def final(self, states: StateColumns) -> Column:
         return self.accumulator.final(states)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def _is_string(kind: pa.DataType) -> bool:
     return pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
 
 

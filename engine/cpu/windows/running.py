@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.aggregates.accumulator import Accumulator, StateColumns, concatenate_parts
+from bamquery.engine.cpu.aggregates.accumulator import Accumulator, StateColumns, concatenate_state_columns
 from bamquery.engine.cpu.kernels import Column
 from bamquery.engine.cpu.vectors import Vector
 from bamquery.engine.windows.ranges import Ranges, frame_sums
@@ -26,12 +26,12 @@ _ROWS_A_START: Final = 256
 def row_states(accumulator: Accumulator, rows: Column, edges: Edges | None = None) -> StateColumns:
     """The state of each row; with edges, before them that of what comes before, and behind them the other."""
     check_cancelled()
-    parts = accumulator.partial(rows, np.arange(len(rows)), len(rows))
+    states = accumulator.partial(rows, np.arange(len(rows)), len(rows))
     check_cancelled()
     if edges is None:
-        return parts
+        return states
     before, after = edges
-    return tuple(concatenate_parts(three) for three in zip(before, parts, after, strict=True))
+    return tuple(concatenate_state_columns(three) for three in zip(before, states, after, strict=True))
 
 
 def difference_states(
@@ -39,12 +39,12 @@ def difference_states(
 ) -> Column:
     """Each frame's state as the difference of two running totals: for exact states only."""
     count = len(frames[0].start)
-    parts: list[NDArray[Any]] = []
-    for part in map(np.asarray, row_states(accumulator, rows, edges)):
-        own = frame_sums(Vector(part).totals(), frames).values
-        parts.append(own > 0 if part.dtype == np.bool_ else own)
+    totals: list[NDArray[Any]] = []
+    for column in map(np.asarray, row_states(accumulator, rows, edges)):
+        own = frame_sums(Vector(column).totals(), frames).values
+        totals.append(own > 0 if column.dtype == np.bool_ else own)
     # Merging each with nothing brings large states into their form.
-    return accumulator.final(accumulator.merge(tuple(parts), np.arange(count), count))
+    return accumulator.final(accumulator.merge(tuple(totals), np.arange(count), count))
 
 
 def can_accumulate(accumulator: Accumulator, frames: Sequence[Ranges[Vector]]) -> bool:
@@ -61,13 +61,13 @@ def running_states(
     accumulator: Accumulator, rows: Column, frame: Ranges[Vector], edges: Edges | None = None
 ) -> Column:
     """Each frame's state as what its start's rows have come to so far."""
-    states = [np.asarray(part) for part in row_states(accumulator, rows, edges)]
-    nothing = [np.asarray(part) for part in state_of_none(accumulator, rows)]
+    states = [np.asarray(column) for column in row_states(accumulator, rows, edges)]
+    nothing = [np.asarray(column) for column in state_of_none(accumulator, rows)]
     starts, ends = frame.start.values, frame.end.values
     filled = starts < ends
     first = frame.start.changes().places().values
     last = np.append(first[1:], len(starts))
-    parts: list[NDArray[Any]] = []
+    found: list[NDArray[Any]] = []
     for state, empty, scan in zip(states, nothing, accumulator.scans, strict=True):
         own = np.empty(len(filled), state.dtype)
         own[:] = empty[0]
@@ -83,8 +83,8 @@ def running_states(
                     piece = slice(place, min(place + _ROWS, end))
                     inside = filled[piece]
                     own[piece][inside] = so_far[ends[piece][inside] - 1 - low]
-        parts.append(own)
-    return accumulator.final(tuple(parts))
+        found.append(own)
+    return accumulator.final(tuple(found))
 
 
 def state_of_none(accumulator: Accumulator, rows: Column) -> StateColumns:

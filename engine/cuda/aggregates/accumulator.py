@@ -14,7 +14,7 @@ from bamquery.engine.cuda.aggregates.reductions import Reduction, reduce_by_code
 from bamquery.engine.cuda.kernels import INT64, Kernels
 from bamquery.engine.cuda.keys.grouping import GroupCodes
 
-Parts: TypeAlias = tuple[plc.Column, ...]
+StateColumns: TypeAlias = tuple[plc.Column, ...]
 """An aggregate's state: a few columns with one value a group."""
 
 DOUBLE: Final[Any] = pa.float64()
@@ -26,7 +26,7 @@ class Accumulator(ABC):
     Attributes:
         exact: states are integers, null or 0 where there is no value, and those of rows a to b are those of
             all rows to b less those to a.
-        scans: for each part of a row's state the libcudf aggregation that joins two states' parts, where
+        scans: for each state column of a row the libcudf aggregation that joins two states', where
             there is a value; empty where there is none.
     """
 
@@ -34,18 +34,18 @@ class Accumulator(ABC):
     scans: tuple[Aggregation, ...] = ()
 
     @abstractmethod
-    def partial(self, kernels: Kernels, rows: Parts, codes: GroupCodes) -> Parts:
+    def partial(self, kernels: Kernels, rows: StateColumns, codes: GroupCodes) -> StateColumns:
         """States of the groups after these rows; `rows` are the arguments, nulls included.
 
         A call without arguments has one column of nulls; sort keys of the call come last.
         """
 
     @abstractmethod
-    def merge(self, kernels: Kernels, parts: Parts, codes: GroupCodes) -> Parts:
+    def merge(self, kernels: Kernels, state: StateColumns, codes: GroupCodes) -> StateColumns:
         """States of the groups, each from those of its number."""
 
     @abstractmethod
-    def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
+    def final(self, kernels: Kernels, state: StateColumns) -> plc.Column:
         """The aggregate's value in each group.
 
         Raises:
@@ -57,25 +57,25 @@ class ReductionAggregate(Accumulator):
     """An aggregate whose states are reductions of each group's values, done together with those of others."""
 
     @abstractmethod
-    def row_reductions(self, kernels: Kernels, rows: Parts) -> Sequence[Reduction]:
+    def row_reductions(self, kernels: Kernels, rows: StateColumns) -> Sequence[Reduction]:
         """What a state is made of; `rows` as for `partial`."""
 
     @abstractmethod
-    def state_reductions(self, kernels: Kernels, parts: Parts) -> Sequence[Reduction]:
+    def state_reductions(self, kernels: Kernels, state: StateColumns) -> Sequence[Reduction]:
         """What one state of several is made of."""
 
-    def state(self, kernels: Kernels, reduced: Sequence[plc.Column], *, of_rows: bool) -> Parts:
+    def state(self, kernels: Kernels, reduced: Sequence[plc.Column], *, of_rows: bool) -> StateColumns:
         """The state, from what rows, or else states, were reduced to."""
         return tuple(reduced)
 
-    def partial(self, kernels: Kernels, rows: Parts, codes: GroupCodes) -> Parts:
+    def partial(self, kernels: Kernels, rows: StateColumns, codes: GroupCodes) -> StateColumns:
         """The reductions of rows."""
         reduced = reduce_by_codes(kernels, codes, self.row_reductions(kernels, rows))
         return self.state(kernels, reduced, of_rows=True)
 
-    def merge(self, kernels: Kernels, parts: Parts, codes: GroupCodes) -> Parts:
+    def merge(self, kernels: Kernels, state: StateColumns, codes: GroupCodes) -> StateColumns:
         """The reductions of states."""
-        reduced = reduce_by_codes(kernels, codes, self.state_reductions(kernels, parts))
+        reduced = reduce_by_codes(kernels, codes, self.state_reductions(kernels, state))
         return self.state(kernels, reduced, of_rows=False)
 
 
@@ -85,6 +85,6 @@ def sum_counts(kernels: Kernels, counts: plc.Column, codes: GroupCodes) -> plc.C
     return kernels.fill_null(sums, kernels.number(0))
 
 
-def concatenate_parts(kernels: Kernels, parts: Sequence[Parts]) -> Parts:
-    """One aggregate's parts of several states, one after the other."""
-    return tuple(kernels.concatenate(columns) for columns in zip(*parts, strict=True))
+def concatenate_state_columns(kernels: Kernels, states: Sequence[StateColumns]) -> StateColumns:
+    """One aggregate's columns of several states, one after the other."""
+    return tuple(kernels.concatenate(columns) for columns in zip(*states, strict=True))

@@ -10,7 +10,11 @@ import pyarrow as pa
 import pylibcudf as plc
 
 from bamquery.data_types.type_groups import value_type
-from bamquery.engine.cuda.aggregates.accumulator import Parts, ReductionAggregate, concatenate_parts
+from bamquery.engine.cuda.aggregates.accumulator import (
+    ReductionAggregate,
+    StateColumns,
+    concatenate_state_columns,
+)
 from bamquery.engine.cuda.aggregates.reductions import Reduction, reduce_by_codes, reduce_by_keys
 from bamquery.engine.cuda.aggregates.registry import accumulator_of
 from bamquery.engine.cuda.aggregates.value_lists import flatten_lists, group_codes, list_lengths, make_lists
@@ -34,12 +38,12 @@ class CudaGroups:
     Attributes:
         keys: the groups' keys, distinct.
         groups: how many.
-        parts: the state of each aggregate, in the calls' order.
+        aggregates: the state of each, in the calls' order.
     """
 
     keys: tuple[plc.Column, ...]
     groups: int
-    parts: tuple[Parts, ...]
+    aggregates: tuple[StateColumns, ...]
 
     @property
     def nbytes(self) -> int:
@@ -47,17 +51,17 @@ class CudaGroups:
         return sum(map(column_bytes, self.columns()))
 
     def columns(self) -> list[plc.Column]:
-        """Keys, then the parts of all aggregates."""
-        return [*self.keys, *(part for parts in self.parts for part in parts)]
+        """Keys, then the states of all aggregates."""
+        return [*self.keys, *(column for state in self.aggregates for column in state)]
 
     def with_columns(self, columns: Sequence[plc.Column], groups: int) -> CudaGroups:
         """Others groups' states, of the same form, from their columns."""
         place = len(self.keys)
-        parts: list[Parts] = []
-        for own in self.parts:
-            parts.append(tuple(columns[place : place + len(own)]))
+        aggregates: list[StateColumns] = []
+        for own in self.aggregates:
+            aggregates.append(tuple(columns[place : place + len(own)]))
             place += len(own)
-        return CudaGroups(tuple(columns[: len(self.keys)]), groups, tuple(parts))
+        return CudaGroups(tuple(columns[: len(self.keys)]), groups, tuple(aggregates))
 
 
 class CudaAggregation:
@@ -105,7 +109,7 @@ class CudaAggregation:
         return self._run_on_gpu(lambda: self._rollup(state, keys, number))
 
     def to_arrow(self, state: CudaGroups) -> pa.RecordBatch:
-        """A column for each key and part; its name says whose it is."""
+        """Keys and state columns; a column's name says whose it is."""
         return self._run_on_gpu(lambda: self._to_arrow(state))
 
     def from_arrow(self, batch: pa.RecordBatch) -> CudaGroups:
@@ -114,7 +118,7 @@ class CudaAggregation:
 
     def value_count(self, state: CudaGroups, call: int) -> int:
         """Values in all lists of a call."""
-        return self._run_on_gpu(lambda: flatten_lists(self._kernels, state.parts[call][0]).size())
+        return self._run_on_gpu(lambda: flatten_lists(self._kernels, state.aggregates[call][0]).size())
 
     def values(self, state: CudaGroups, call: int, start: int, length: int) -> CudaFrame:
         """Some of a call's values, each beside the keys of its group."""
@@ -144,33 +148,34 @@ class CudaAggregation:
             ]
             return self._reduce(keys, frame.rows, reductions, of_rows=True)
         grouping = group_rows(kernels, keys, frame.rows)
-        parts: list[Parts] = []
+        aggregates: list[StateColumns] = []
         for call, accumulator in zip(self._calls, self._accumulators, strict=True):
             rows, codes = _inputs(kernels, call, frame, grouping.codes)
-            parts.append(accumulator.partial(kernels, rows, codes))
-        return CudaGroups(grouping.keys, grouping.codes.groups, tuple(parts))
+            aggregates.append(accumulator.partial(kernels, rows, codes))
+        return CudaGroups(grouping.keys, grouping.codes.groups, tuple(aggregates))
 
     def _merge(self, states: Sequence[CudaGroups]) -> CudaGroups:
         kernels = self._kernels
         keys = [kernels.concatenate([s.keys[i] for s in states]) for i in range(len(self._keys))]
-        parts = tuple(
-            concatenate_parts(kernels, [state.parts[i] for state in states]) for i in range(len(self._calls))
+        aggregates = tuple(
+            concatenate_state_columns(kernels, [state.aggregates[i] for state in states])
+            for i in range(len(self._calls))
         )
-        return self._regroup(CudaGroups(tuple(keys), sum(state.groups for state in states), parts))
+        return self._regroup(CudaGroups(tuple(keys), sum(state.groups for state in states), aggregates))
 
     def _regroup(self, states: CudaGroups) -> CudaGroups:
         """One state for all that have equal keys."""
         kernels = self._kernels
         if self._reducing is not None:
             reductions = [
-                accumulator.state_reductions(kernels, parts)
-                for accumulator, parts in zip(self._reducing, states.parts, strict=True)
+                accumulator.state_reductions(kernels, own)
+                for accumulator, own in zip(self._reducing, states.aggregates, strict=True)
             ]
             return self._reduce(states.keys, states.groups, reductions, of_rows=False)
         grouping = group_rows(kernels, states.keys, states.groups)
         merged = tuple(
-            accumulator.merge(kernels, parts, grouping.codes)
-            for accumulator, parts in zip(self._accumulators, states.parts, strict=True)
+            accumulator.merge(kernels, own, grouping.codes)
+            for accumulator, own in zip(self._accumulators, states.aggregates, strict=True)
         )
         return CudaGroups(grouping.keys, grouping.codes.groups, merged)
 
@@ -193,13 +198,13 @@ class CudaAggregation:
             grouping = group_rows(kernels, keys, rows)
             found, groups = list(grouping.keys), grouping.codes.groups
             reduced = reduce_by_codes(kernels, grouping.codes, flat)
-        parts: list[Parts] = []
+        aggregates: list[StateColumns] = []
         place = 0
         for accumulator, some in zip(self._reducing, reductions, strict=True):
             own = reduced[place : place + len(some)]
-            parts.append(accumulator.state(kernels, own, of_rows=of_rows))
+            aggregates.append(accumulator.state(kernels, own, of_rows=of_rows))
             place += len(some)
-        return CudaGroups(tuple(found), groups, tuple(parts))
+        return CudaGroups(tuple(found), groups, tuple(aggregates))
 
     def _split(self, state: CudaGroups, count: int, level: int) -> list[CudaGroups]:
         kernels = self._kernels
@@ -224,23 +229,23 @@ class CudaAggregation:
 
     def _rollup(self, state: CudaGroups, keys: Sequence[int], number: int) -> CudaGroups:
         kernels = self._kernels
-        kept, groups, parts = state.keys[: len(self._keys)], state.groups, state.parts
+        kept, groups, aggregates = state.keys[: len(self._keys)], state.groups, state.aggregates
         if len(keys) < len(self._keys) and groups:
-            coarser = self._regroup(CudaGroups(tuple(state.keys[i] for i in keys), groups, parts))
-            groups, parts = coarser.groups, coarser.parts
+            coarser = self._regroup(CudaGroups(tuple(state.keys[i] for i in keys), groups, aggregates))
+            groups, aggregates = coarser.groups, coarser.aggregates
             found = dict(zip(keys, coarser.keys, strict=True))
             kept = tuple(
                 found[i] if i in found else kernels.nulls(groups, key.type)
                 for i, key in enumerate(self._keys)
             )
         own_number = kernels.repeat_scalar(kernels.number(number, pa.int64()), groups)
-        return CudaGroups((*kept, own_number), groups, parts)
+        return CudaGroups((*kept, own_number), groups, aggregates)
 
     def _to_arrow(self, state: CudaGroups) -> pa.RecordBatch:
         session = self._kernels.session
         names = ["key"] * len(state.keys)
-        for aggregate, parts in enumerate(state.parts):
-            names += [str(aggregate)] * len(parts)
+        for aggregate, own in enumerate(state.aggregates):
+            names += [str(aggregate)] * len(own)
         session.synchronize()
         columns = [download(session, column) for column in state.columns()]
         return pa.RecordBatch.from_arrays(columns, names=names)
@@ -248,43 +253,43 @@ class CudaAggregation:
     def _from_arrow(self, batch: pa.RecordBatch) -> CudaGroups:
         session = self._kernels.session
         keys: list[plc.Column] = []
-        parts: list[list[plc.Column]] = [[] for _ in self._calls]
+        aggregates: list[list[plc.Column]] = [[] for _ in self._calls]
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            (keys if name == "key" else parts[int(name)]).append(upload(session, column))
+            (keys if name == "key" else aggregates[int(name)]).append(upload(session, column))
         session.synchronize()
-        return CudaGroups(tuple(keys), batch.num_rows, tuple(map(tuple, parts)))
+        return CudaGroups(tuple(keys), batch.num_rows, tuple(map(tuple, aggregates)))
 
     def _values(self, state: CudaGroups, call: int, start: int, length: int) -> CudaFrame:
         kernels = self._kernels
-        parts = [flatten_lists(kernels, part) for part in state.parts[call]]
-        stop = min(start + length, parts[0].size())
-        columns = [kernels.slice_column(part, start, stop) for part in parts]
+        lists = [flatten_lists(kernels, column) for column in state.aggregates[call]]
+        stop = min(start + length, lists[0].size())
+        columns = [kernels.slice_column(values, start, stop) for values in lists]
         if not state.keys:
             return make_frame(columns, stop - start)
-        owners = group_codes(kernels, Vector(kernels, list_lengths(kernels, state.parts[call][0])))
+        owners = group_codes(kernels, Vector(kernels, list_lengths(kernels, state.aggregates[call][0])))
         keys = kernels.gather(state.keys, kernels.slice_column(owners.numbers(kernels), start, stop))
         return make_frame([*keys, *columns], stop - start)
 
     def _drop_values(self, state: CudaGroups, calls: Sequence[int]) -> CudaGroups:
         kernels = self._kernels
-        parts = list(state.parts)
+        aggregates = list(state.aggregates)
         counts = Vector.full(kernels, 0, state.groups).column
         for call in calls:
-            inputs = self._calls[call].inputs[: len(parts[call])]
+            inputs = self._calls[call].inputs[: len(aggregates[call])]
             kinds = [value_type(expression.type) for expression in inputs]
-            parts[call] = tuple(make_lists(kernels, kernels.nulls(0, kind), counts) for kind in kinds)
-        return CudaGroups(state.keys, state.groups, tuple(parts))
+            aggregates[call] = tuple(make_lists(kernels, kernels.nulls(0, kind), counts) for kind in kinds)
+        return CudaGroups(state.keys, state.groups, tuple(aggregates))
 
     def _final(self, state: CudaGroups) -> CudaFrame:
         columns = list(state.keys)
-        for accumulator, parts in zip(self._accumulators, state.parts, strict=True):
-            columns.append(accumulator.final(self._kernels, parts))
+        for accumulator, own in zip(self._accumulators, state.aggregates, strict=True):
+            columns.append(accumulator.final(self._kernels, own))
         return make_frame(columns, state.groups)
 
 
 def _inputs(
     kernels: Kernels, call: AggregateCall, frame: CudaFrame, codes: GroupCodes
-) -> tuple[Parts, GroupCodes]:
+) -> tuple[StateColumns, GroupCodes]:
     """What the call's accumulator takes, over the rows that count, and their groups."""
     if call.filter is not None and frame.rows:
         (mask,) = evaluate_columns(kernels, [call.filter], frame)
@@ -294,7 +299,7 @@ def _inputs(
     return call_inputs(kernels, call, frame), codes
 
 
-def call_inputs(kernels: Kernels, call: AggregateCall, frame: CudaFrame) -> Parts:
+def call_inputs(kernels: Kernels, call: AggregateCall, frame: CudaFrame) -> StateColumns:
     """A call's arguments and sort keys, or nulls where it has none.
 
     Raises:

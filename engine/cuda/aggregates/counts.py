@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pylibcudf as plc
 
-from bamquery.engine.cuda.aggregates.accumulator import Parts, ReductionAggregate
+from bamquery.engine.cuda.aggregates.accumulator import ReductionAggregate, StateColumns
 from bamquery.engine.cuda.aggregates.reductions import Reduction, count_values, total_counts
 from bamquery.engine.cuda.kernels import Kernels
 
@@ -16,22 +16,22 @@ class CountRows(ReductionAggregate):
 
     exact = True
 
-    def row_reductions(self, kernels: Kernels, rows: Parts) -> Sequence[Reduction]:
+    def row_reductions(self, kernels: Kernels, rows: StateColumns) -> Sequence[Reduction]:
         """One number a group."""
         return (count_values(),)
 
-    def state_reductions(self, kernels: Kernels, parts: Parts) -> Sequence[Reduction]:
+    def state_reductions(self, kernels: Kernels, state: StateColumns) -> Sequence[Reduction]:
         """The sums."""
-        return (total_counts(parts[0]),)
+        return (total_counts(state[0]),)
 
-    def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
+    def final(self, kernels: Kernels, state: StateColumns) -> plc.Column:
         """The numbers."""
-        return parts[0]
+        return state[0]
 
 
 class Count(CountRows):
     """Rows whose argument is not null."""
 
-    def row_reductions(self, kernels: Kernels, rows: Parts) -> Sequence[Reduction]:
+    def row_reductions(self, kernels: Kernels, rows: StateColumns) -> Sequence[Reduction]:
         """One number a group."""
         return (count_values(rows[0]),)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pylibcudf as plc
 from pylibcudf.binaryop import BinaryOperator
 
-from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts, ReductionAggregate
+from bamquery.engine.cuda.aggregates.accumulator import Accumulator, ReductionAggregate, StateColumns
 from bamquery.engine.cuda.aggregates.reductions import Reduction, total_counts
 from bamquery.engine.cuda.kernels import BOOL, INT64, Kernels
 from bamquery.engine.cuda.libcudf_types import device_type
@@ -30,29 +30,29 @@ class PlainExtreme(ReductionAggregate):
         self._aggregation = plc.aggregation.max() if greatest else plc.aggregation.min()
         self.scans = (self._aggregation,)
 
-    def row_reductions(self, kernels: Kernels, rows: Parts) -> Sequence[Reduction]:
+    def row_reductions(self, kernels: Kernels, rows: StateColumns) -> Sequence[Reduction]:
         """The extreme."""
         return self.state_reductions(kernels, rows)
 
-    def state_reductions(self, kernels: Kernels, parts: Parts) -> Sequence[Reduction]:
+    def state_reductions(self, kernels: Kernels, state: StateColumns) -> Sequence[Reduction]:
         """The extremes' extreme."""
-        return (Reduction(parts[0], self._aggregation, parts[0].type()),)
+        return (Reduction(state[0], self._aggregation, state[0].type()),)
 
-    def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
+    def final(self, kernels: Kernels, state: StateColumns) -> plc.Column:
         """The extremes."""
-        return parts[0]
+        return state[0]
 
 
 class BooleanExtreme(PlainExtreme):
     """Of booleans: false is less than true, so `bool_and` is min and `bool_or` is max."""
 
-    def row_reductions(self, kernels: Kernels, rows: Parts) -> Sequence[Reduction]:
+    def row_reductions(self, kernels: Kernels, rows: StateColumns) -> Sequence[Reduction]:
         """The extreme as a number."""
         return self.state_reductions(kernels, (kernels.convert(rows[0], device_type(pa.int8())),))
 
-    def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
+    def final(self, kernels: Kernels, state: StateColumns) -> plc.Column:
         """The extremes as booleans."""
-        return kernels.convert(parts[0], BOOL)
+        return kernels.convert(state[0], BOOL)
 
 
 class FloatExtreme(ReductionAggregate):
@@ -63,20 +63,20 @@ class FloatExtreme(ReductionAggregate):
         self._greatest = greatest
         self._numbers = PlainExtreme(greatest=greatest)
 
-    def row_reductions(self, kernels: Kernels, rows: Parts) -> Sequence[Reduction]:
+    def row_reductions(self, kernels: Kernels, rows: StateColumns) -> Sequence[Reduction]:
         """Both."""
         (column,) = rows
         not_numbers = kernels.is_nan(column)
         numbers = kernels.null_where(not_numbers, column, self._kind)
         return self.state_reductions(kernels, (numbers, kernels.convert(not_numbers, INT64)))
 
-    def state_reductions(self, kernels: Kernels, parts: Parts) -> Sequence[Reduction]:
+    def state_reductions(self, kernels: Kernels, state: StateColumns) -> Sequence[Reduction]:
         """The extremes' extreme, and the sum of the counts."""
-        return (*self._numbers.state_reductions(kernels, parts[:1]), total_counts(parts[1]))
+        return (*self._numbers.state_reductions(kernels, state[:1]), total_counts(state[1]))
 
-    def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
+    def final(self, kernels: Kernels, state: StateColumns) -> plc.Column:
         """NaN where there was one, for the least only where there was nothing else."""
-        extremes, counts = parts
+        extremes, counts = state
         chosen = kernels.test(BinaryOperator.GREATER, counts, kernels.number(0))
         if not self._greatest:
             chosen = kernels.logical_and(chosen, kernels.is_null(extremes))

@@ -8,7 +8,7 @@ import pylibcudf as plc
 from pylibcudf.types import Order
 from pylibcudf.unary import UnaryOperator
 
-from bamquery.engine.cuda.aggregates.accumulator import Parts
+from bamquery.engine.cuda.aggregates.accumulator import StateColumns
 from bamquery.engine.cuda.aggregates.value_lists import HolisticAggregate, group_codes
 from bamquery.engine.cuda.kernels import FLOAT64, Kernels
 from bamquery.engine.cuda.keys.grouping import GroupCodes, group_ends, group_rows, sort_within_groups
@@ -18,7 +18,7 @@ from bamquery.engine.cuda.vectors import Vector
 class Mode(HolisticAggregate):
     """The most frequent value; among equals the one that came first."""
 
-    def answer(self, kernels: Kernels, values: Parts, counts: Vector) -> plc.Column:
+    def answer(self, kernels: Kernels, values: StateColumns, counts: Vector) -> plc.Column:
         """Null where there is no value."""
         owners, times, kinds = _frequencies(kernels, values[0], counts)
         if not owners.rows:
@@ -30,7 +30,7 @@ class Mode(HolisticAggregate):
 class Entropy(HolisticAggregate):
     """Entropy of the values' frequencies, in bits."""
 
-    def answer(self, kernels: Kernels, values: Parts, counts: Vector) -> plc.Column:
+    def answer(self, kernels: Kernels, values: StateColumns, counts: Vector) -> plc.Column:
         """0 where there is no value."""
         owners, times, _ = _frequencies(kernels, values[0], counts)
         all_values = Vector(kernels, owners.spread_to_rows(kernels, counts.column))

@@ -7,7 +7,7 @@ import pylibcudf as plc
 from pylibcudf.binaryop import BinaryOperator
 from pylibcudf.unary import UnaryOperator
 
-from bamquery.engine.cuda.aggregates.accumulator import DOUBLE, Accumulator, Parts, sum_counts
+from bamquery.engine.cuda.aggregates.accumulator import DOUBLE, Accumulator, StateColumns, sum_counts
 from bamquery.engine.cuda.casts.cast import cast
 from bamquery.engine.cuda.kernels import FLOAT64, Kernels, Operand, Side
 from bamquery.engine.cuda.keys.grouping import GroupCodes
@@ -30,7 +30,7 @@ class Variance(Accumulator):
         self._root = root
         self._of_mean = of_mean
 
-    def partial(self, kernels: Kernels, rows: Parts, codes: GroupCodes) -> Parts:
+    def partial(self, kernels: Kernels, rows: StateColumns, codes: GroupCodes) -> StateColumns:
         """Count, mean and sum of squared distances."""
         values = cast(kernels, Operand(self._argument, rows[0]), DOUBLE, try_=False)
         counts = codes.count(kernels, values)
@@ -40,10 +40,10 @@ class Variance(Accumulator):
         )
         return (counts, means, squares)
 
-    def merge(self, kernels: Kernels, parts: Parts, codes: GroupCodes) -> Parts:
+    def merge(self, kernels: Kernels, state: StateColumns, codes: GroupCodes) -> StateColumns:
         """Squared distances of the states' means from the common mean join the states' own."""
-        filled = kernels.test(BinaryOperator.GREATER, parts[0], kernels.number(0))
-        codes, (counts, means, squares) = codes.filter(kernels, filled, *parts)
+        filled = kernels.test(BinaryOperator.GREATER, state[0], kernels.number(0))
+        codes, (counts, means, squares) = codes.filter(kernels, filled, *state)
         totals = sum_counts(kernels, counts, codes)
         weights = kernels.convert(counts, FLOAT64)
         # Means of one value far from zero must come back exactly: weigh differences, not values.
@@ -55,9 +55,9 @@ class Variance(Accumulator):
         apart = _double(kernels, BinaryOperator.MUL, weights, apart)
         return (totals, common, _sum(kernels, _double(kernels, BinaryOperator.ADD, squares, apart), codes))
 
-    def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
+    def final(self, kernels: Kernels, state: StateColumns) -> plc.Column:
         """Null where there are too few values."""
-        counts, _, squares = parts
+        counts, _, squares = state
         divisor = kernels.binary(
             BinaryOperator.SUB, counts, kernels.number(self._spare), device_type(pa.int64())
         )

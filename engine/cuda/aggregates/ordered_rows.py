@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pylibcudf as plc
 from pylibcudf.types import NullOrder, Order
 
-from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts
+from bamquery.engine.cuda.aggregates.accumulator import Accumulator, StateColumns
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.keys.grouping import GroupCodes, group_ends, sort_within_groups
 from bamquery.engine.cuda.keys.sorting import null_order
@@ -31,7 +31,7 @@ class OrderedRow(Accumulator):
         self._last = last
         self._needed = tuple(needed)
 
-    def partial(self, kernels: Kernels, rows: Parts, codes: GroupCodes) -> Parts:
+    def partial(self, kernels: Kernels, rows: StateColumns, codes: GroupCodes) -> StateColumns:
         """The row, and whether there was one."""
         for index in self._needed:
             if rows[index].null_count():
@@ -39,17 +39,17 @@ class OrderedRow(Accumulator):
                 rows = tuple(kept)
         return self._choose_rows(kernels, rows, codes)
 
-    def merge(self, kernels: Kernels, parts: Parts, codes: GroupCodes) -> Parts:
+    def merge(self, kernels: Kernels, state: StateColumns, codes: GroupCodes) -> StateColumns:
         """The states' first or last row."""
-        *rows, seen = parts
+        *rows, seen = state
         codes, rows = codes.filter(kernels, seen, *rows)
         return self._choose_rows(kernels, tuple(rows), codes)
 
-    def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
+    def final(self, kernels: Kernels, state: StateColumns) -> plc.Column:
         """Null where there was no row."""
-        return parts[0]
+        return state[0]
 
-    def _choose_rows(self, kernels: Kernels, rows: Parts, codes: GroupCodes) -> Parts:
+    def _choose_rows(self, kernels: Kernels, rows: StateColumns, codes: GroupCodes) -> StateColumns:
         if not codes.rows:
             nothing = [
                 plc.Column.all_null_like(c, codes.groups, stream=kernels.stream, mr=kernels.memory)

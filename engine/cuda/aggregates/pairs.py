@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 import pylibcudf as plc
 
-from bamquery.engine.cuda.aggregates.accumulator import DOUBLE, Accumulator, Parts, sum_counts
+from bamquery.engine.cuda.aggregates.accumulator import DOUBLE, Accumulator, StateColumns, sum_counts
 from bamquery.engine.cuda.aggregates.group_sums import GroupSums, root
 from bamquery.engine.cuda.kernels import FLOAT64, Kernels
 from bamquery.engine.cuda.keys.grouping import GroupCodes
@@ -41,7 +41,7 @@ class PairAggregate(Accumulator):
     def __init__(self, function: str) -> None:
         self._function = function
 
-    def partial(self, kernels: Kernels, rows: Parts, codes: GroupCodes) -> Parts:
+    def partial(self, kernels: Kernels, rows: StateColumns, codes: GroupCodes) -> StateColumns:
         """The states."""
         if any(column.null_count() for column in rows):
             both = kernels.logical_and(*(kernels.is_valid(column) for column in rows))
@@ -56,13 +56,13 @@ class PairAggregate(Accumulator):
         products = (from_y * from_y, from_x * from_x, from_y * from_x)
         return (counts, mean_y.column, mean_x.column, *(sums.sum(v).column for v in products))
 
-    def merge(self, kernels: Kernels, parts: Parts, codes: GroupCodes) -> Parts:
+    def merge(self, kernels: Kernels, state: StateColumns, codes: GroupCodes) -> StateColumns:
         """The states' own sums, and those of their means' distances from the common mean."""
-        filled = Vector(kernels, parts[0]) > 0
-        codes, kept = codes.filter(kernels, filled.column, *parts)
+        filled = Vector(kernels, state[0]) > 0
+        codes, kept = codes.filter(kernels, filled.column, *state)
         sums = GroupSums(kernels, codes)
         totals = sum_counts(kernels, kept[0], codes)
-        counts, mean_y, mean_x, yy, xx, xy = (Vector(kernels, part).cast(FLOAT64) for part in kept)
+        counts, mean_y, mean_x, yy, xx, xy = (Vector(kernels, column).cast(FLOAT64) for column in kept)
         weights = Vector(kernels, totals).cast(FLOAT64)
         common_y = sums.common_mean(counts, mean_y, weights)
         common_x = sums.common_mean(counts, mean_x, weights)
@@ -74,13 +74,13 @@ class PairAggregate(Accumulator):
         )
         return (totals, common_y.column, common_x.column, *(sums.sum(v).column for v in moved))
 
-    def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
+    def final(self, kernels: Kernels, state: StateColumns) -> plc.Column:
         """The function of the states."""
         if self._function == "regr_count":
-            return kernels.convert(parts[0], device_type(pa.uint32()))
-        if not parts[0].size():
+            return kernels.convert(state[0], device_type(pa.uint32()))
+        if not state[0].size():
             return kernels.nulls(0, DOUBLE)
-        moments = PairMoments(kernels, *(Vector(kernels, part).cast(FLOAT64) for part in parts))
+        moments = PairMoments(kernels, *(Vector(kernels, column).cast(FLOAT64) for column in state))
         values, known = ANSWERS[self._function](moments)
         return kernels.where(kernels.fill_null(known.column), values.column, kernels.null(DOUBLE))
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pylibcudf as plc
 from pylibcudf.binaryop import BinaryOperator
 
-from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts
+from bamquery.engine.cuda.aggregates.accumulator import Accumulator, StateColumns
 from bamquery.engine.cuda.kernels import INT64, Kernels
 from bamquery.engine.cuda.keys.grouping import GroupCodes, sort_within_groups
 from bamquery.engine.cuda.libcudf_types import device_type
@@ -25,7 +25,7 @@ class PairwiseReduction(Accumulator):
         self._operator = operator
         self._kind = device_type(kind)
 
-    def partial(self, kernels: Kernels, rows: Parts, codes: GroupCodes) -> Parts:
+    def partial(self, kernels: Kernels, rows: StateColumns, codes: GroupCodes) -> StateColumns:
         """The joined values."""
         (values,) = rows
         if values.null_count():
@@ -48,13 +48,13 @@ class PairwiseReduction(Accumulator):
         )
         return (spread.columns()[0],)
 
-    def merge(self, kernels: Kernels, parts: Parts, codes: GroupCodes) -> Parts:
+    def merge(self, kernels: Kernels, state: StateColumns, codes: GroupCodes) -> StateColumns:
         """The same of the states that have a value."""
-        return self.partial(kernels, parts, codes)
+        return self.partial(kernels, state, codes)
 
-    def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
+    def final(self, kernels: Kernels, state: StateColumns) -> plc.Column:
         """Null where there was no value."""
-        return parts[0]
+        return state[0]
 
 
 def _next_rows(kernels: Kernels, rows: int) -> Vector:

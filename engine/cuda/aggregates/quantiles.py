@@ -13,7 +13,7 @@ from pylibcudf.binaryop import BinaryOperator
 from pylibcudf.types import Order
 from pylibcudf.unary import UnaryOperator
 
-from bamquery.engine.cuda.aggregates.accumulator import Parts
+from bamquery.engine.cuda.aggregates.accumulator import StateColumns
 from bamquery.engine.cuda.aggregates.value_lists import HolisticAggregate, group_codes
 from bamquery.engine.cuda.expressions.interpolation import interpolate
 from bamquery.engine.cuda.kernels import FLOAT64, INT64, INT128, Kernels, view_as
@@ -33,7 +33,7 @@ class DiscreteQuantile(HolisticAggregate):
         self._quantile: float | Decimal = abs(share)
         self._descending = math.copysign(1, quantile) < 0
 
-    def answer(self, kernels: Kernels, values: Parts, counts: Vector) -> plc.Column:
+    def answer(self, kernels: Kernels, values: StateColumns, counts: Vector) -> plc.Column:
         """Null where there is no value."""
         if not len(counts):
             return values[0]
@@ -65,7 +65,7 @@ class ContinuousQuantile(HolisticAggregate):
         self._descending = math.copysign(1, quantile) < 0
         self._kind = kind
 
-    def answer(self, kernels: Kernels, values: Parts, counts: Vector) -> plc.Column:
+    def answer(self, kernels: Kernels, values: StateColumns, counts: Vector) -> plc.Column:
         """Null where there is no value."""
         if not len(counts):
             return values[0]
@@ -92,7 +92,7 @@ class MedianDistance(HolisticAggregate):
         self._median = ContinuousQuantile(0.5, kind)
         self._kind = kind
 
-    def answer(self, kernels: Kernels, values: Parts, counts: Vector) -> plc.Column:
+    def answer(self, kernels: Kernels, values: StateColumns, counts: Vector) -> plc.Column:
         """Null where there is no value."""
         medians = group_codes(kernels, counts).spread_to_rows(
             kernels, self._median.answer(kernels, values, counts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pylibcudf as plc
 
-from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts
+from bamquery.engine.cuda.aggregates.accumulator import Accumulator, StateColumns
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.keys.grouping import GroupCodes
 from bamquery.engine.cuda.libcudf_types import device_type
@@ -23,24 +23,24 @@ class RowValue(Accumulator):
         self._aggregation = plc.aggregation.max() if last else plc.aggregation.min()
         self._skip_nulls = skip_nulls
 
-    def partial(self, kernels: Kernels, rows: Parts, codes: GroupCodes) -> Parts:
+    def partial(self, kernels: Kernels, rows: StateColumns, codes: GroupCodes) -> StateColumns:
         """The value, and whether there was a row."""
         (column,) = rows
         if self._skip_nulls and column.null_count():
             codes, (column,) = codes.filter(kernels, kernels.is_valid(column), column)
         return self._choose_rows(kernels, column, codes)
 
-    def merge(self, kernels: Kernels, parts: Parts, codes: GroupCodes) -> Parts:
+    def merge(self, kernels: Kernels, state: StateColumns, codes: GroupCodes) -> StateColumns:
         """The first or last state's that has a row."""
-        values, seen = parts
+        values, seen = state
         codes, (values,) = codes.filter(kernels, seen, values)
         return self._choose_rows(kernels, values, codes)
 
-    def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
+    def final(self, kernels: Kernels, state: StateColumns) -> plc.Column:
         """The values."""
-        return parts[0]
+        return state[0]
 
-    def _choose_rows(self, kernels: Kernels, column: plc.Column, codes: GroupCodes) -> Parts:
+    def _choose_rows(self, kernels: Kernels, column: plc.Column, codes: GroupCodes) -> StateColumns:
         rows = column.size()
         if not rows:
             nothing = plc.Column.all_null_like(column, codes.groups, stream=kernels.stream, mr=kernels.memory)

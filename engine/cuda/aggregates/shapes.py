@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pylibcudf as plc
 
-from bamquery.engine.cuda.aggregates.accumulator import DOUBLE, Accumulator, Parts, sum_counts
+from bamquery.engine.cuda.aggregates.accumulator import DOUBLE, Accumulator, StateColumns, sum_counts
 from bamquery.engine.cuda.aggregates.group_sums import GroupSums, root
 from bamquery.engine.cuda.kernels import FLOAT64, Kernels
 from bamquery.engine.cuda.keys.grouping import GroupCodes
@@ -23,7 +23,7 @@ class Shape(Accumulator):
     def __init__(self, function: str) -> None:
         self._function = function
 
-    def partial(self, kernels: Kernels, rows: Parts, codes: GroupCodes) -> Parts:
+    def partial(self, kernels: Kernels, rows: StateColumns, codes: GroupCodes) -> StateColumns:
         """The states."""
         (column,) = rows
         if column.null_count():
@@ -36,13 +36,13 @@ class Shape(Accumulator):
         powers = [sums.sum(power).column for power in (squares, squares * away, squares * squares)]
         return (counts, means.column, *powers)
 
-    def merge(self, kernels: Kernels, parts: Parts, codes: GroupCodes) -> Parts:
+    def merge(self, kernels: Kernels, state: StateColumns, codes: GroupCodes) -> StateColumns:
         """The powers about the common mean."""
-        filled = Vector(kernels, parts[0]) > 0
-        codes, kept = codes.filter(kernels, filled.column, *parts)
+        filled = Vector(kernels, state[0]) > 0
+        codes, kept = codes.filter(kernels, filled.column, *state)
         sums = GroupSums(kernels, codes)
         totals = sum_counts(kernels, kept[0], codes)
-        counts, means, second, third, fourth = (Vector(kernels, part).cast(FLOAT64) for part in kept)
+        counts, means, second, third, fourth = (Vector(kernels, column).cast(FLOAT64) for column in kept)
         common = sums.common_mean(counts, means, Vector(kernels, totals).cast(FLOAT64))
         d = means - sums.spread_to_rows(common)
         d2 = d * d
@@ -53,13 +53,13 @@ class Shape(Accumulator):
         )
         return (totals, common.column, *(sums.sum(power).column for power in moved))
 
-    def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
+    def final(self, kernels: Kernels, state: StateColumns) -> plc.Column:
         """Null where there are too few values, or all are one.
 
         Raises:
             ExecutionError: values are infinite, not numbers, or too large.
         """
-        counts, _, second, third, fourth = (Vector(kernels, part).cast(FLOAT64) for part in parts)
+        counts, _, second, third, fourth = (Vector(kernels, column).cast(FLOAT64) for column in state)
         if not len(counts):
             return kernels.nulls(0, DOUBLE)
         if self._function == "skewness":

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pylibcudf as plc
 from pylibcudf.strings.combine import OutputIfEmptyList, SeparatorOnNulls
 
-from bamquery.engine.cuda.aggregates.accumulator import Parts
+from bamquery.engine.cuda.aggregates.accumulator import StateColumns
 from bamquery.engine.cuda.aggregates.value_lists import HolisticAggregate, make_lists
 from bamquery.engine.cuda.kernels import Constant, Kernels
 from bamquery.engine.cuda.vectors import Vector
@@ -22,7 +22,7 @@ class StringAgg(HolisticAggregate):
     def __init__(self, separator: Constant) -> None:
         self._separator = separator
 
-    def answer(self, kernels: Kernels, values: Parts, counts: Vector) -> plc.Column:
+    def answer(self, kernels: Kernels, values: StateColumns, counts: Vector) -> plc.Column:
         """Null where there is no text, or no separator."""
         if not self._separator.is_valid or not len(counts):
             return kernels.nulls(len(counts), _TEXT)

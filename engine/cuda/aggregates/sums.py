@@ -16,7 +16,7 @@ from pylibcudf.binaryop import BinaryOperator
 from pylibcudf.types import TypeId
 
 from bamquery.data_types.names import type_name
-from bamquery.engine.cuda.aggregates.accumulator import DOUBLE, Parts, ReductionAggregate
+from bamquery.engine.cuda.aggregates.accumulator import DOUBLE, ReductionAggregate, StateColumns
 from bamquery.engine.cuda.aggregates.reductions import Reduction, count_values, total_counts
 from bamquery.engine.cuda.kernels import FLOAT64, INT64, INT128, Kernels, Side, view_as
 from bamquery.engine.cuda.libcudf_types import device_type
@@ -34,17 +34,17 @@ class FloatSum(ReductionAggregate):
 
     scans: tuple[Aggregation, ...] = (plc.aggregation.sum(),)
 
-    def row_reductions(self, kernels: Kernels, rows: Parts) -> Sequence[Reduction]:
+    def row_reductions(self, kernels: Kernels, rows: StateColumns) -> Sequence[Reduction]:
         """The sum."""
         return (_sum(kernels.convert(rows[0], FLOAT64)),)
 
-    def state_reductions(self, kernels: Kernels, parts: Parts) -> Sequence[Reduction]:
+    def state_reductions(self, kernels: Kernels, state: StateColumns) -> Sequence[Reduction]:
         """The sums' sum."""
-        return (_sum(parts[0]),)
+        return (_sum(state[0]),)
 
-    def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
+    def final(self, kernels: Kernels, state: StateColumns) -> plc.Column:
         """The sums."""
-        return parts[0]
+        return state[0]
 
 
 class FloatAverage(FloatSum):
@@ -52,17 +52,17 @@ class FloatAverage(FloatSum):
 
     scans = (plc.aggregation.sum(), plc.aggregation.sum())
 
-    def row_reductions(self, kernels: Kernels, rows: Parts) -> Sequence[Reduction]:
+    def row_reductions(self, kernels: Kernels, rows: StateColumns) -> Sequence[Reduction]:
         """Sum and count."""
         return (*super().row_reductions(kernels, rows), count_values(rows[0]))
 
-    def state_reductions(self, kernels: Kernels, parts: Parts) -> Sequence[Reduction]:
+    def state_reductions(self, kernels: Kernels, state: StateColumns) -> Sequence[Reduction]:
         """The sums of both."""
-        return (_sum(parts[0]), total_counts(parts[1]))
+        return (_sum(state[0]), total_counts(state[1]))
 
-    def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
+    def final(self, kernels: Kernels, state: StateColumns) -> plc.Column:
         """Null where the count is 0, as the sum is."""
-        sums, counts = parts
+        sums, counts = state
         return kernels.binary(BinaryOperator.DIV, sums, kernels.convert(counts, FLOAT64), FLOAT64)
 
 
@@ -80,28 +80,28 @@ class ExactSum(ReductionAggregate):
         self._is_short = isinstance(argument, pa.Decimal128Type) and argument.precision <= _WORD_DIGITS
         self._kind = kind
 
-    def row_reductions(self, kernels: Kernels, rows: Parts) -> Sequence[Reduction]:
+    def row_reductions(self, kernels: Kernels, rows: StateColumns) -> Sequence[Reduction]:
         """Limbs."""
         return list(map(_sum, _split_limbs(kernels, rows[0], is_short=self._is_short)))
 
-    def state_reductions(self, kernels: Kernels, parts: Parts) -> Sequence[Reduction]:
+    def state_reductions(self, kernels: Kernels, state: StateColumns) -> Sequence[Reduction]:
         """Limbs."""
-        return list(map(_sum, parts))
+        return list(map(_sum, state))
 
-    def state(self, kernels: Kernels, reduced: Sequence[plc.Column], *, of_rows: bool) -> Parts:
+    def state(self, kernels: Kernels, reduced: Sequence[plc.Column], *, of_rows: bool) -> StateColumns:
         """The limbs with carries passed on; the last one is there for those."""
         if of_rows:
             # 0, but null where there is no value.
             reduced = [*reduced, _integer(kernels, BinaryOperator.BITWISE_AND, reduced[-1], 0)]
         return tuple(_carry_limbs(kernels, reduced))
 
-    def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
+    def final(self, kernels: Kernels, state: StateColumns) -> plc.Column:
         """The sums.
 
         Raises:
             ExecutionError: one has more than 38 digits.
         """
-        return _assemble(kernels, parts, self._kind)
+        return _assemble(kernels, state, self._kind)
 
 
 class ExactAverage(ExactSum):
@@ -111,21 +111,21 @@ class ExactAverage(ExactSum):
         self._scale = argument.scale if isinstance(argument, pa.Decimal128Type) else 0
         super().__init__(argument, pa.decimal128(38, self._scale))
 
-    def row_reductions(self, kernels: Kernels, rows: Parts) -> Sequence[Reduction]:
+    def row_reductions(self, kernels: Kernels, rows: StateColumns) -> Sequence[Reduction]:
         """Limbs and count."""
         return (*super().row_reductions(kernels, rows), count_values(rows[0]))
 
-    def state_reductions(self, kernels: Kernels, parts: Parts) -> Sequence[Reduction]:
+    def state_reductions(self, kernels: Kernels, state: StateColumns) -> Sequence[Reduction]:
         """The sums of both."""
-        return (*super().state_reductions(kernels, parts[:-1]), total_counts(parts[-1]))
+        return (*super().state_reductions(kernels, state[:-1]), total_counts(state[-1]))
 
-    def state(self, kernels: Kernels, reduced: Sequence[plc.Column], *, of_rows: bool) -> Parts:
+    def state(self, kernels: Kernels, reduced: Sequence[plc.Column], *, of_rows: bool) -> StateColumns:
         """Limbs with carries passed on, and the count."""
         return (*super().state(kernels, reduced[:-1], of_rows=of_rows), reduced[-1])
 
-    def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
+    def final(self, kernels: Kernels, state: StateColumns) -> plc.Column:
         """Null where the count is 0, as the sum is; the sum is exact up to 2**53, as is its divisor."""
-        *limbs, counts = parts
+        *limbs, counts = state
         total = kernels.convert(limbs[-1], FLOAT64)
         for limb in reversed(limbs[:-1]):
             shifted = _double(kernels, BinaryOperator.MUL, total, kernels.number(2.0**_LIMB_BITS, DOUBLE))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pylibcudf as plc
 from pylibcudf.types import NullOrder, Order, TypeId
 
-from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts, sum_counts
+from bamquery.engine.cuda.aggregates.accumulator import Accumulator, StateColumns, sum_counts
 from bamquery.engine.cuda.kernels import INT64, Kernels
 from bamquery.engine.cuda.keys.grouping import GroupCodes, sort_within_groups
 from bamquery.engine.cuda.keys.sorting import null_order
@@ -21,29 +21,31 @@ _INT32 = plc.DataType(TypeId.INT32)
 class HolisticAggregate(Accumulator):
     """Lists of values that are not null, in the rows' order; memory follows the rows."""
 
-    def partial(self, kernels: Kernels, rows: Parts, codes: GroupCodes) -> Parts:
+    def partial(self, kernels: Kernels, rows: StateColumns, codes: GroupCodes) -> StateColumns:
         """A list a group for each column of the rows."""
         rows, codes = self._select_rows(kernels, rows, codes)
         counts = codes.count(kernels)
         order = sort_within_groups(kernels, codes)
         return tuple(make_lists(kernels, c, counts) for c in kernels.gather(rows, order))
 
-    def merge(self, kernels: Kernels, parts: Parts, codes: GroupCodes) -> Parts:
+    def merge(self, kernels: Kernels, state: StateColumns, codes: GroupCodes) -> StateColumns:
         """The lists, joined in the states' order."""
-        counts = sum_counts(kernels, list_lengths(kernels, parts[0]), codes)
-        joined = kernels.gather(parts, sort_within_groups(kernels, codes))
+        counts = sum_counts(kernels, list_lengths(kernels, state[0]), codes)
+        joined = kernels.gather(state, sort_within_groups(kernels, codes))
         return tuple(make_lists(kernels, flatten_lists(kernels, column), counts) for column in joined)
 
-    def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
+    def final(self, kernels: Kernels, state: StateColumns) -> plc.Column:
         """The answer from each group's values."""
-        counts = Vector(kernels, list_lengths(kernels, parts[0]))
-        return self.answer(kernels, tuple(flatten_lists(kernels, part) for part in parts), counts)
+        counts = Vector(kernels, list_lengths(kernels, state[0]))
+        return self.answer(kernels, tuple(flatten_lists(kernels, column) for column in state), counts)
 
     @abstractmethod
-    def answer(self, kernels: Kernels, values: Parts, counts: Vector) -> plc.Column:
+    def answer(self, kernels: Kernels, values: StateColumns, counts: Vector) -> plc.Column:
         """The aggregate of each group: of the first `counts[0]` values, of the next `counts[1]`, ..."""
 
-    def _select_rows(self, kernels: Kernels, rows: Parts, codes: GroupCodes) -> tuple[Parts, GroupCodes]:
+    def _select_rows(
+        self, kernels: Kernels, rows: StateColumns, codes: GroupCodes
+    ) -> tuple[StateColumns, GroupCodes]:
         """The rows that are kept."""
         if not rows[0].null_count():
             return rows, codes
@@ -66,7 +68,7 @@ class OrderedAggregate(HolisticAggregate):
         self._orders = [Order.DESCENDING if key.descending else Order.ASCENDING for key in keys]
         self._nulls: list[NullOrder] = [null_order(key) for key in keys]
 
-    def answer(self, kernels: Kernels, values: Parts, counts: Vector) -> plc.Column:
+    def answer(self, kernels: Kernels, values: StateColumns, counts: Vector) -> plc.Column:
         """The inner aggregate of the sorted rows."""
         codes = group_codes(kernels, counts)
         keys = values[self._arguments :]
@@ -74,7 +76,9 @@ class OrderedAggregate(HolisticAggregate):
         rows = tuple(kernels.gather(values[: self._arguments], order))
         return self._inner.final(kernels, self._inner.partial(kernels, rows, codes))
 
-    def _select_rows(self, kernels: Kernels, rows: Parts, codes: GroupCodes) -> tuple[Parts, GroupCodes]:
+    def _select_rows(
+        self, kernels: Kernels, rows: StateColumns, codes: GroupCodes
+    ) -> tuple[StateColumns, GroupCodes]:
         return rows, codes
 
 

@@ -15,12 +15,12 @@ from bamquery.engine.formulas.time_units import UNITS_PER_SECOND, units_per_day
 
 
 def _scale_units(kernels: Kernels, values: Integers, factor: int, kind: Any) -> Outcome:
-    limit = _largest(kind) // factor
+    limit = _largest_timestamp(kind) // factor
     failed = kernels.fill_null(values.is_outside(-limit, limit))
     return Outcome(as_dates_or_times(kernels, values * factor, kind), failed)
 
 
-def _largest(kind: Any) -> int:
+def _largest_timestamp(kind: Any) -> int:
     """Of a timestamp's type, in its units; as far before 1970."""
     limits = stored_limits(kind)
     assert limits is not None
@@ -36,7 +36,7 @@ def timestamp_to_timestamp(kernels: Kernels, column: plc.Column, own: Any, kind:
     if before < after:
         return _scale_units(kernels, values, after // before, kind)
     values = rounded_quotient(values, before // after)
-    most = _largest(kind)
+    most = _largest_timestamp(kind)
     failed = kernels.fill_null(values.is_outside(-most, most))
     return Outcome(as_dates_or_times(kernels, values, kind), failed)
 

@@ -61,12 +61,14 @@ def _case(
     undecided = kernels.repeat_scalar(kernels.truth(True), frame.rows)
     branches: list[tuple[plc.Column, Datum]] = []
     for condition, value in zip(arguments[:-1:2], arguments[1::2], strict=True):
-        found = _compute_where(kernels, condition, frame, evaluate, partial(_same, undecided))
+        found = _compute_where(kernels, condition, frame, evaluate, partial(_unchanged_mask, undecided))
         met = kernels.fill_null(kernels.column(found, frame.rows))
         taken = kernels.logical_and(undecided, met)
-        branches.append((taken, _compute_where(kernels, value, frame, evaluate, partial(_same, taken))))
+        branches.append(
+            (taken, _compute_where(kernels, value, frame, evaluate, partial(_unchanged_mask, taken)))
+        )
         undecided = kernels.logical_and(undecided, kernels.invert(met))
-    result = _compute_where(kernels, arguments[-1], frame, evaluate, partial(_same, undecided))
+    result = _compute_where(kernels, arguments[-1], frame, evaluate, partial(_unchanged_mask, undecided))
     for taken, chosen in reversed(branches):
         result = kernels.where(taken, kernels.side(chosen), kernels.side(result))
     return result
@@ -84,12 +86,12 @@ def _coalesce(
         if not result.null_count():
             break
         missing = kernels.is_null(result)
-        value = _compute_where(kernels, argument, frame, evaluate, partial(_same, missing))
+        value = _compute_where(kernels, argument, frame, evaluate, partial(_unchanged_mask, missing))
         result = kernels.where(missing, kernels.side(value), result)
     return result
 
 
-def _same(mask: plc.Column) -> plc.Column:
+def _unchanged_mask(mask: plc.Column) -> plc.Column:
     return mask
 
 

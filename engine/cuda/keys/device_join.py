@@ -19,12 +19,12 @@ from bamquery.engine.cuda.kernels import INT64, Kernels
 from bamquery.engine.cuda.keys.portions import (
     even_ends,
     fitting_ends,
-    is_text,
+    is_string,
     lengths_at,
     longest,
     portion_bytes,
     row_width,
-    text_lengths,
+    string_lengths,
 )
 from bamquery.engine.cuda.vectors import Vector
 from bamquery.engine.operators.join.device_join import DeviceJoin, several_rows_error
@@ -37,7 +37,7 @@ _INT32: Final = plc.DataType(TypeId.INT32)
 
 
 class CudaJoinProbe:
-    """See `bamquery.engine.operators.join.device_join.JoiningRows`."""
+    """See `bamquery.engine.operators.join.device_join.DeviceProbe`."""
 
     def __init__(
         self, kernels: Kernels, on_gpu: RunOnGpu, table: CudaJoinTable, work: DeviceJoin[CudaFrame]
@@ -191,9 +191,9 @@ class _Copies:
         self.width = row_width(self._columns)
 
     @property
-    def has_texts(self) -> bool:
+    def has_strings(self) -> bool:
         """Whether rows differ in what they take."""
-        return self._frame.rows > 0 and any(map(is_text, self._columns))
+        return self._frame.rows > 0 and any(map(is_string, self._columns))
 
     @functools.cached_property
     def longest(self) -> int:
@@ -220,7 +220,7 @@ class _Copies:
 
     @functools.cached_property
     def _lengths(self) -> Vector | None:
-        return text_lengths(self._kernels, self._columns)
+        return string_lengths(self._kernels, self._columns)
 
 
 class _SideBySide:
@@ -246,7 +246,7 @@ class _SideBySide:
         self._sides = ((*left, False), (*right, nullify))
         (mine, positions), (theirs, found) = left, right
         count, width = positions.size(), mine.width + theirs.width
-        if not (mine.has_texts or theirs.has_texts):
+        if not (mine.has_strings or theirs.has_strings):
             self.ends = even_ends(count, width, most)
         elif count * (width + mine.longest + theirs.longest) <= most:
             self.ends = [count]

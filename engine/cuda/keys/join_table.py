@@ -107,9 +107,9 @@ class CudaJoinTable:
         """Runs of rows, each to be looked up at once; at least one, maybe without rows.
 
         A run is as long as the table, since either it or the table is hashed anew for each, and the other
-        read. But it has no more than about `_largest` pairs, or is one row.
+        read. But it has no more than about `_largest_portion` pairs, or is one row.
         """
-        largest = self._largest
+        largest = self._largest_portion
         step = min(self._build.rows, keys.rows, largest)
         if step > _PORTION:
             step = min(step, largest // self._most_equal_rows)
@@ -133,7 +133,7 @@ class CudaJoinTable:
         return asked.original(kernels, left), self._build.original(kernels, right)
 
     @property
-    def _largest(self) -> int:
+    def _largest_portion(self) -> int:
         return min(_LARGEST, portion_bytes(self._kernels) // _PAIR_BYTES)
 
     @functools.cached_property
@@ -148,7 +148,7 @@ class CudaJoinTable:
         return self._on_gpu("a join", largest_count)
 
     @functools.cached_property
-    def _many(self) -> list[plc.Column]:
+    def _cached_key_counts(self) -> list[plc.Column]:
         """What `_key_counts` gives, kept: few keys, where one has many rows."""
         return self._on_gpu("a join", self._key_counts)
 
@@ -162,7 +162,7 @@ class CudaJoinTable:
 
     def _count_pairs(self, keys: CudaFrame, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """Runs of some rows, by the pairs that each row has; the host waits for their numbers."""
-        *known, counts = self._many
+        *known, counts = self._cached_key_counts
         kernels, wanted = self._kernels, self._kernels.slice_frame(keys, start, stop)
 
         def pairs_of_rows() -> pa.RecordBatch:
@@ -176,7 +176,9 @@ class CudaJoinTable:
             return transfer.to_arrow(kernels.session, make_frame([spread], wanted.rows), _COUNT)
 
         ends = np.cumsum(np.asarray(self._on_gpu("a join", pairs_of_rows).column(0)))
-        cuts = np.searchsorted(ends, np.arange(self._largest, ends[-1], self._largest), side="right")
+        cuts = np.searchsorted(
+            ends, np.arange(self._largest_portion, ends[-1], self._largest_portion), side="right"
+        )
         inner = [start + cut for cut in np.unique(cuts).tolist() if cut]
         yield from pairwise([start, *inner, stop])
 

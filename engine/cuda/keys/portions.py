@@ -33,14 +33,14 @@ def portion_bytes(kernels: Kernels) -> int:
 
 def row_width(columns: Sequence[plc.Column]) -> int:
     """Bytes of a copy of any row without its strings; offsets are of 8 bytes where strings are many."""
-    return sum(_OFFSET if is_text(c) else -(-column_bytes(c) // max(c.size(), 1)) for c in columns)
+    return sum(_OFFSET if is_string(c) else -(-column_bytes(c) // max(c.size(), 1)) for c in columns)
 
 
-def text_lengths(kernels: Kernels, columns: Sequence[plc.Column]) -> Vector | None:
+def string_lengths(kernels: Kernels, columns: Sequence[plc.Column]) -> Vector | None:
     """Each row's bytes of strings and binaries together; None: there are no such columns, or no rows."""
     found: Vector | None = None
     for column in columns:
-        if is_text(column) and column.size():
+        if is_string(column) and column.size():
             sizes = plc.strings.attributes.count_bytes(column, stream=kernels.stream, mr=kernels.memory)
             own = Vector(kernels, kernels.convert(sizes, INT64)).fill_nulls(0)
             found = own if found is None else found + own
@@ -52,7 +52,7 @@ def lengths_at(kernels: Kernels, lengths: Vector, places: plc.Column) -> Vector:
     return Vector(kernels, kernels.gather([lengths.column], places, nullify=True)[0]).fill_nulls(0)
 
 
-def is_text(column: plc.Column) -> bool:
+def is_string(column: plc.Column) -> bool:
     """Whether its values have lengths of their own."""
     return bool(column.type().id() == TypeId.STRING)
 

@@ -38,7 +38,7 @@ def _sides(kernels: Kernels, arguments: Sequence[Operand]) -> list[Side]:
     return [kernels.side(argument.datum) for argument in arguments]
 
 
-def _exact(name: str, on_decimals: Implementation) -> Implementation:
+def _exact_on_decimals(name: str, on_decimals: Implementation) -> Implementation:
     def apply(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
         if pa.types.is_decimal(kind):
             return on_decimals(kernels, arguments, kind)
@@ -197,9 +197,9 @@ def _float_function(operator: UnaryOperator) -> Implementation:
 
 FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
     {
-        "add": _exact("add", decimals.add),
-        "subtract": _exact("subtract", decimals.subtract),
-        "multiply": _exact("multiply", decimals.multiply),
+        "add": _exact_on_decimals("add", decimals.add),
+        "subtract": _exact_on_decimals("subtract", decimals.subtract),
+        "multiply": _exact_on_decimals("multiply", decimals.multiply),
         "divide": _float_pair(BinaryOperator.DIV),
         "floor_divide": _null_at_zero_divisor("floor_divide", BinaryOperator.DIV, decimals.floor_divide),
         "modulo": _null_at_zero_divisor("modulo", BinaryOperator.MOD, decimals.modulo),

@@ -20,12 +20,12 @@ from bamquery.engine.cuda.libcudf_types import device_type
 _INT8: Final = plc.DataType(TypeId.INT8)
 
 
-def _only(kernels: Kernels, arguments: Sequence[Operand]) -> plc.Column:
+def _only_argument(kernels: Kernels, arguments: Sequence[Operand]) -> plc.Column:
     return kernels.column(arguments[0].datum, argument_rows(arguments))
 
 
 def _unary(operator: UnaryOperator) -> Implementation:
-    return lambda kernels, arguments, kind: kernels.unary(operator, _only(kernels, arguments))
+    return lambda kernels, arguments, kind: kernels.unary(operator, _only_argument(kernels, arguments))
 
 
 def _binary(operator: BinaryOperator) -> Implementation:
@@ -37,13 +37,13 @@ def _binary(operator: BinaryOperator) -> Implementation:
 
 
 def _cot(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
-    tangent = kernels.unary(UnaryOperator.TAN, _only(kernels, arguments))
+    tangent = kernels.unary(UnaryOperator.TAN, _only_argument(kernels, arguments))
     double: Any = pa.float64()
     return kernels.binary(BinaryOperator.DIV, kernels.number(1.0, double), tangent, FLOAT64)
 
 
 def _sign(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
-    column = _only(kernels, arguments)
+    column = _only_argument(kernels, arguments)
     zero = kernels.number(0, arguments[0].kind)
     above, below = (
         kernels.convert(kernels.test(operator, column, zero), _INT8)
@@ -53,7 +53,7 @@ def _sign(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> 
 
 
 def _isnan(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
-    column = _only(kernels, arguments)
+    column = _only_argument(kernels, arguments)
     return _null_where_unknown(kernels, column, kernels.is_nan(column))
 
 
@@ -63,7 +63,7 @@ def _null_where_unknown(kernels: Kernels, column: plc.Column, mask: plc.Column) 
 
 
 def _is_infinite(kernels: Kernels, arguments: Sequence[Operand]) -> plc.Column:
-    column = _only(kernels, arguments)
+    column = _only_argument(kernels, arguments)
     limits = [kernels.number(limit, arguments[0].kind) for limit in (math.inf, -math.inf)]
     return kernels.logical_or(
         *(kernels.binary(BinaryOperator.EQUAL, column, limit, BOOL) for limit in limits)
@@ -75,7 +75,7 @@ def _isinf(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) ->
 
 
 def _isfinite(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
-    column = _only(kernels, arguments)
+    column = _only_argument(kernels, arguments)
     neither = kernels.logical_or(kernels.is_nan(column), _is_infinite(kernels, arguments))
     return _null_where_unknown(kernels, column, kernels.invert(neither))
 

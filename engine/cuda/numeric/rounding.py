@@ -142,7 +142,9 @@ def _whole_decimals(kernels: Kernels, column: plc.Column, *, up: bool) -> plc.Co
     if not scale:
         return whole
     if scale == 38:
-        return _step(kernels, kernels.binary(BinaryOperator.MUL, whole, _zero(kernels), INT128), whole, up=up)
+        return _step(
+            kernels, kernels.binary(BinaryOperator.MUL, whole, _zero_scalar(kernels), INT128), whole, up=up
+        )
     unit = decimals.integer(kernels, 10**scale)
     quotient = decimals.quotient(kernels, whole, unit)
     return _step(kernels, quotient, decimals.remainder(kernels, whole, unit), up=up)
@@ -150,12 +152,12 @@ def _whole_decimals(kernels: Kernels, column: plc.Column, *, up: bool) -> plc.Co
 
 def _step(kernels: Kernels, quotient: plc.Column, rest: plc.Column, *, up: bool) -> plc.Column:
     operator = BinaryOperator.GREATER if up else BinaryOperator.LESS
-    moved = kernels.binary(operator, rest, _zero(kernels), BOOL)
+    moved = kernels.binary(operator, rest, _zero_scalar(kernels), BOOL)
     step = kernels.convert(kernels.convert(moved, INT64), INT128)
     return kernels.binary(BinaryOperator.ADD if up else BinaryOperator.SUB, quotient, step, INT128)
 
 
-def _zero(kernels: Kernels) -> plc.Scalar:
+def _zero_scalar(kernels: Kernels) -> plc.Scalar:
     return decimals.integer(kernels, 0)
 
 

@@ -80,7 +80,7 @@ class _RowBytes:
     stored: float
 
     @classmethod
-    def of(cls, work: ScanWork[CudaFrame]) -> _RowBytes:
+    def widest(cls, work: ScanWork[CudaFrame]) -> _RowBytes:
         """In the fragments where columns are widest."""
         found = [_row_bytes(work.fragments, name) for name in work.columns]
         return cls(
@@ -139,7 +139,7 @@ class _Stages:
         """What is to be read, as zone maps tell."""
         work, state = self._work, self._state
         first = _FIRST_VECTORS if work.plan.steps else _FIRST_ROWS
-        widest, filtered = _RowBytes.of(work), bool(work.plan.steps)
+        widest, filtered = _RowBytes.widest(work), bool(work.plan.steps)
         whole = ChunkSizes(widest.full_chunk(self._session, _CHUNK_BYTES, filtered=filtered), first)
         thin = ChunkSizes(
             widest.full_chunk(self._session, _THIN_CHUNK_BYTES, filtered=filtered), _THIN_SHARE * first

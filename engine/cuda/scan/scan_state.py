@@ -63,7 +63,7 @@ class ScanState(ScanClock, Closeable):
         device: Device[CudaFrame],
         work: ScanWork[CudaFrame],
     ) -> None:
-        """Open what the scan reads through; see `open_rings`."""
+        """Open what the scan reads through; see `scan_resources`."""
         super().__init__(session, work.check)
         self.resources: Final = resources
         self.device: Final = device

@@ -40,7 +40,7 @@ def _case_table(kernel: str) -> dict[int | str, int | str]:
 
 def _case_function(kernel: str) -> Implementation:
     def apply(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
-        return _translate(kernels, _text_column(kernels, arguments), kernel)
+        return _translate(kernels, _string_column(kernels, arguments), kernel)
 
     return apply
 
@@ -51,7 +51,7 @@ def _translate(kernels: Kernels, column: plc.Column, kernel: str) -> plc.Column:
     )
 
 
-def _text_column(kernels: Kernels, arguments: Sequence[Operand]) -> plc.Column:
+def _string_column(kernels: Kernels, arguments: Sequence[Operand]) -> plc.Column:
     return kernels.column(arguments[0].datum, argument_rows(arguments))
 
 
@@ -61,7 +61,7 @@ def _text(kernels: Kernels, value: str) -> plc.Scalar:
 
 
 def _length(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
-    column = _text_column(kernels, arguments)
+    column = _string_column(kernels, arguments)
     counted = plc.strings.attributes.count_characters(column, stream=kernels.stream, mr=kernels.memory)
     return kernels.convert(counted, INT64)
 
@@ -78,7 +78,7 @@ def _like(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> 
     pattern = arguments[1].literal
     if pattern is None:
         return kernels.nulls(argument_rows(arguments), kind)
-    return _match_like(kernels, _text_column(kernels, arguments), pattern)
+    return _match_like(kernels, _string_column(kernels, arguments), pattern)
 
 
 def _match_like(kernels: Kernels, column: plc.Column, pattern: str) -> plc.Column:
@@ -90,7 +90,7 @@ def _ilike(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) ->
     if pattern is None:
         return kernels.nulls(argument_rows(arguments), kind)
     lowered: Any = pc.call_function("utf8_lower", [pa.array([pattern], _TEXT)])
-    column = _translate(kernels, _text_column(kernels, arguments), "utf8_lower")
+    column = _translate(kernels, _string_column(kernels, arguments), "utf8_lower")
     return _match_like(kernels, column, lowered[0].as_py())
 
 
@@ -98,7 +98,7 @@ def _starts_with(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataTy
     prefix = arguments[1].literal
     if prefix is None:
         return kernels.nulls(argument_rows(arguments), kind)
-    column, target = _text_column(kernels, arguments), _text(kernels, prefix)
+    column, target = _string_column(kernels, arguments), _text(kernels, prefix)
     return plc.strings.find.starts_with(column, target, stream=kernels.stream, mr=kernels.memory)
 
 
@@ -106,14 +106,14 @@ def _contains(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType)
     part = arguments[1].literal
     if part is None:
         return kernels.nulls(argument_rows(arguments), kind)
-    column, target = _text_column(kernels, arguments), _text(kernels, part)
+    column, target = _string_column(kernels, arguments), _text(kernels, part)
     return plc.strings.find.contains(column, target, stream=kernels.stream, mr=kernels.memory)
 
 
 def _substring(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
     """The window of DuckDB: positions count from 1, below 0 from the end; a length below 0 goes back."""
     first, size = arguments[1].literal, arguments[2].literal
-    column = _text_column(kernels, arguments)
+    column = _string_column(kernels, arguments)
     if first is None:
         return kernels.nulls(column.size(), kind)
     begin = first - 1 if first >= 0 else first  # 0 is the place before the first character
@@ -141,7 +141,7 @@ def slice_places(kernels: Kernels, column: plc.Column, start: int, stop: int) ->
 
 def _trim(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
     return plc.strings.strip.strip(
-        _text_column(kernels, arguments),
+        _string_column(kernels, arguments),
         SideType.BOTH,
         _text(kernels, SPACES),
         stream=kernels.stream,

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pylibcudf as plc
 
 from bamquery.engine.cuda.kernels import Kernels, Side
-from bamquery.engine.cuda.keys.portions import fitting_ends, lengths_at, portion_bytes, text_lengths
+from bamquery.engine.cuda.keys.portions import fitting_ends, lengths_at, portion_bytes, string_lengths
 from bamquery.engine.cuda.vectors import Mask, Vector
 
 
@@ -61,7 +61,7 @@ class RowValues:
 
     def lengths(self) -> Vector | None:
         """Those of the values' strings."""
-        lengths = text_lengths(self.kernels, [self.values])
+        lengths = string_lengths(self.kernels, [self.values])
         return None if lengths is None else lengths_at(self.kernels, lengths, self.places.column)
 
     def compute_rows(self, start: int, stop: int) -> plc.Column:
@@ -93,9 +93,9 @@ class NeighbourValues:
         """Those of the values', or of the default's."""
         found = self.found.lengths()
         if isinstance(self.default, plc.Column):
-            default = text_lengths(self.kernels, [self.default])
+            default = string_lengths(self.kernels, [self.default])
         else:
-            default = text_lengths(self.kernels, [self.kernels.repeat_scalar(self.default, 1)])
+            default = string_lengths(self.kernels, [self.kernels.repeat_scalar(self.default, 1)])
             default = None if default is None else Vector.full(self.kernels, default.total(), len(self.there))
         if found is None or default is None:
             return found or default

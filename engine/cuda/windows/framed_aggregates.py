@@ -9,7 +9,7 @@ from typing import Final
 import pylibcudf as plc
 from pylibcudf.types import TypeId
 
-from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts, concatenate_parts
+from bamquery.engine.cuda.aggregates.accumulator import Accumulator, StateColumns, concatenate_state_columns
 from bamquery.engine.cuda.aggregates.aggregation import call_inputs
 from bamquery.engine.cuda.aggregates.registry import accumulator_of
 from bamquery.engine.cuda.aggregates.value_lists import HolisticAggregate
@@ -17,7 +17,7 @@ from bamquery.engine.cuda.expressions.evaluation import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.keys.grouping import GroupCodes, group_rows
-from bamquery.engine.cuda.keys.portions import is_text, text_lengths
+from bamquery.engine.cuda.keys.portions import is_string, string_lengths
 from bamquery.engine.cuda.vectors import Mask, Vector, Vectors
 from bamquery.engine.cuda.windows.call_values import CallValues, ComputedValues, FrameValues, RowValues
 from bamquery.engine.cuda.windows.running import (
@@ -84,7 +84,7 @@ def framed_aggregate(
     edges = None
     if outside is not None and not whole:
         nothing = state_of_none(kernels, accumulator, rows)
-        before, after = (nothing if state is None else state.parts[0] for state in outside)
+        before, after = (nothing if state is None else state.aggregates[0] for state in outside)
         edges = (before, after)
     if not whole and accumulator.exact:
         found = difference_states(kernels, accumulator, rows, ranges, edges)
@@ -99,7 +99,7 @@ def framed_aggregate(
                 list(_aggregate_by_rows(kernels, accumulator, rows, some, distinct=distinct))
             )
 
-        if is_text(rows[0]) and call.function == "string_agg":
+        if is_string(rows[0]) and call.function == "string_agg":
             most = _joined_bytes(kernels, call, rows[0], ranges)
             return FrameValues(kernels, numbers, aggregate_by_rows, most)
         found = aggregate_by_rows(0, len(ranges[0].start))
@@ -119,7 +119,7 @@ def _joined_bytes(
 ) -> Vector:
     """Bytes of each frame's strings and of what is between them, at most."""
     separator = None if call.parameter is None else call.parameter.value.as_py()
-    lengths = text_lengths(kernels, [strings])
+    lengths = string_lengths(kernels, [strings])
     frames = len(ranges[0].start)
     if separator is None or lengths is None:
         return Vector.full(kernels, 0, frames)
@@ -129,7 +129,7 @@ def _joined_bytes(
 def _aggregate_by_rows(
     kernels: Kernels,
     accumulator: Accumulator,
-    rows: Parts,
+    rows: StateColumns,
     ranges: Sequence[Ranges[Vector]],
     *,
     distinct: int,
@@ -145,34 +145,36 @@ def _aggregate_by_rows(
         return
     places, owners = rows_of_frames(Vectors(kernels), ranges)
     if distinct:
-        places, owners = _once(kernels, rows[:distinct], places, owners)
+        places, owners = _distinct_arguments(kernels, rows[:distinct], places, owners)
     codes = GroupCodes(owners.cast(_INT32).column, len(owners), frames)
     chosen = tuple(kernels.gather(rows, places.column))
     yield accumulator.final(kernels, accumulator.partial(kernels, chosen, codes))
 
 
 @dataclass(frozen=True, slots=True)
-class _States(States[Vector, Parts, plc.Column]):
+class _States(States[Vector, StateColumns, plc.Column]):
     """Those of an accumulator."""
 
     kernels: Kernels
     accumulator: Accumulator
 
-    def merge(self, states: Parts, owners: Vector, groups: int) -> Parts:
+    def merge(self, states: StateColumns, owners: Vector, groups: int) -> StateColumns:
         codes = GroupCodes(owners.cast(_INT32).column, len(owners), groups)
         return self.accumulator.merge(self.kernels, states, codes)
 
-    def take(self, states: Parts, places: Vector) -> Parts:
+    def take(self, states: StateColumns, places: Vector) -> StateColumns:
         return tuple(self.kernels.gather(states, places.column))
 
-    def concatenate(self, pieces: Sequence[Parts]) -> Parts:
-        return concatenate_parts(self.kernels, pieces)
+    def concatenate(self, pieces: Sequence[StateColumns]) -> StateColumns:
+        return concatenate_state_columns(self.kernels, pieces)
 
-    def final(self, states: Parts) -> plc.Column:
+    def final(self, states: StateColumns) -> plc.Column:
         return self.accumulator.final(self.kernels, states)
 
 
-def _once(kernels: Kernels, arguments: Parts, places: Vector, owners: Vector) -> tuple[Vector, Vector]:
+def _distinct_arguments(
+    kernels: Kernels, arguments: StateColumns, places: Vector, owners: Vector
+) -> tuple[Vector, Vector]:
     """The first of the rows of a group that have the same arguments."""
     chosen = kernels.gather(arguments, places.column)
     grouping = group_rows(kernels, [owners.column, *chosen], len(places))

@@ -10,14 +10,14 @@ import pylibcudf as plc
 from pylibcudf.groupby import GroupBy, GroupByRequest
 from pylibcudf.types import NullPolicy, Sorted, TypeId
 
-from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts, concatenate_parts
+from bamquery.engine.cuda.aggregates.accumulator import Accumulator, StateColumns, concatenate_state_columns
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.keys.grouping import GroupCodes
 from bamquery.engine.cuda.vectors import Mask, Vector
 from bamquery.engine.windows.ranges import Ranges, frame_sums, renumber_frames
 
 _INT32 = plc.DataType(TypeId.INT32)
-Edges: TypeAlias = tuple[Parts, Parts]
+Edges: TypeAlias = tuple[StateColumns, StateColumns]
 """One state of what comes before the rows, and one of what comes after; positions count from the first."""
 
 
@@ -26,13 +26,15 @@ def each_row(kernels: Kernels, rows: int) -> GroupCodes:
     return GroupCodes(kernels.positions(rows), rows, rows)
 
 
-def row_states(kernels: Kernels, accumulator: Accumulator, rows: Parts, edges: Edges | None = None) -> Parts:
+def row_states(
+    kernels: Kernels, accumulator: Accumulator, rows: StateColumns, edges: Edges | None = None
+) -> StateColumns:
     """The state of each row; with edges, before them that of what comes before, and behind them the other."""
-    parts = accumulator.partial(kernels, rows, each_row(kernels, rows[0].size()))
-    return parts if edges is None else concatenate_parts(kernels, [edges[0], parts, edges[1]])
+    states = accumulator.partial(kernels, rows, each_row(kernels, rows[0].size()))
+    return states if edges is None else concatenate_state_columns(kernels, [edges[0], states, edges[1]])
 
 
-def state_of_none(kernels: Kernels, accumulator: Accumulator, rows: Parts) -> Parts:
+def state_of_none(kernels: Kernels, accumulator: Accumulator, rows: StateColumns) -> StateColumns:
     """The state of no rows of such columns."""
     none = tuple(kernels.slice_column(column, 0, 0) for column in rows)
     return accumulator.partial(kernels, none, GroupCodes(None, 0, 1))
@@ -41,24 +43,24 @@ def state_of_none(kernels: Kernels, accumulator: Accumulator, rows: Parts) -> Pa
 def difference_states(
     kernels: Kernels,
     accumulator: Accumulator,
-    rows: Parts,
+    rows: StateColumns,
     frames: Sequence[Ranges[Vector]],
     edges: Edges | None = None,
 ) -> plc.Column:
     """Each frame's state as the difference of two running totals: for exact states only."""
     states = row_states(kernels, accumulator, rows, edges)
     nothing = state_of_none(kernels, accumulator, rows)
-    parts: list[plc.Column] = []
+    totals: list[plc.Column] = []
     for state, empty in zip(states, nothing, strict=True):
         own = frame_sums(Vector(kernels, state).fill_nulls(0).totals(), frames)
         if empty.null_count():  # so is the state of a frame without values
             values = frame_sums(Mask.from_validity(kernels, state).totals(), frames)
-            parts.append(kernels.where((values > 0).column, own.column, kernels.null(pa.int64())))
+            totals.append(kernels.where((values > 0).column, own.column, kernels.null(pa.int64())))
         else:
-            parts.append(own.column)
+            totals.append(own.column)
     # Merging each with nothing brings large states into their form.
     alone = each_row(kernels, len(frames[0].start))
-    return accumulator.final(kernels, accumulator.merge(kernels, tuple(parts), alone))
+    return accumulator.final(kernels, accumulator.merge(kernels, tuple(totals), alone))
 
 
 def can_accumulate(accumulator: Accumulator, frames: Sequence[Ranges[Vector]]) -> bool:
@@ -74,7 +76,7 @@ def can_accumulate(accumulator: Accumulator, frames: Sequence[Ranges[Vector]]) -
 
 
 def running_states(
-    kernels: Kernels, accumulator: Accumulator, rows: Parts, frame: Ranges[Vector]
+    kernels: Kernels, accumulator: Accumulator, rows: StateColumns, frame: Ranges[Vector]
 ) -> plc.Column:
     """Each frame's state as what its start's rows have come to so far; of frames that have rows."""
     (column,) = rows

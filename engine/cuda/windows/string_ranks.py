@@ -12,7 +12,7 @@ from bamquery.engine.cuda.aggregates.aggregation import CudaGroups
 from bamquery.engine.cuda.expressions.evaluation import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame, make_frame
 from bamquery.engine.cuda.kernels import Kernels, Operand
-from bamquery.engine.cuda.keys.portions import is_text
+from bamquery.engine.cuda.keys.portions import is_string
 from bamquery.engine.cuda.windows.ranks import rank_values
 from bamquery.engine.windows.rows import Outside
 from bamquery.plan.expressions import AggregateCall, ColumnRef
@@ -40,13 +40,13 @@ def number_strings(
 ) -> OfRanks:
     """The call with numbers for its strings; as it is where it has none that are compared.
 
-    The parts of a state that are strings are those of the row's arguments and sort keys in the same places.
+    The columns of a state that are strings are those of the row's arguments and sort keys in the same places.
 
     Raises:
         ExecutionError: an argument cannot be computed.
     """
     inputs = [*call.arguments, *(key.expression for key in call.order)]
-    places = [place for place, value in enumerate(inputs) if _is_text(value.type)]
+    places = [place for place, value in enumerate(inputs) if _is_string(value.type)]
     if call.function == "string_agg":  # which gives what no row has
         places = [place for place in places if place]
     elif call.function == "count" and not call.distinct:
@@ -56,9 +56,9 @@ def number_strings(
     for place in places:
         kind = value_type(inputs[place].type)
         (own,) = evaluate_columns(kernels, [inputs[place]], frame)
-        states = [side for side in sides if side is not None and _has_text(side, place)]
+        states = [side for side in sides if side is not None and _has_string(side, place)]
         (numbers, *others), values = _numbers(
-            kernels, [own, *(state.parts[0][place] for state in states)], kind
+            kernels, [own, *(state.aggregates[0][place] for state in states)], kind
         )
         inputs[place] = ColumnRef(len(columns), "rank", pa.int64())
         columns.append(numbers)
@@ -66,7 +66,7 @@ def number_strings(
             id(state): _replace_strings(state, place, n) for state, n in zip(states, others, strict=True)
         }
         sides = [known.get(id(side), side) for side in sides]
-        if place == 0 and _is_text(call.type):
+        if place == 0 and _is_string(call.type):
             strings = values
     if not places:
         return OfRanks(call, frame, outside)
@@ -97,16 +97,16 @@ def _numbers(
     return found, ranks.values
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def _is_string(kind: pa.DataType) -> bool:
     kind = value_type(kind)
     return pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
 
 
-def _has_text(state: CudaGroups, place: int) -> bool:
-    parts = state.parts[0]
-    return place < len(parts) and is_text(parts[place])
+def _has_string(state: CudaGroups, place: int) -> bool:
+    columns = state.aggregates[0]
+    return place < len(columns) and is_string(columns[place])
 
 
 def _replace_strings(state: CudaGroups, place: int, numbers: plc.Column) -> CudaGroups:
-    (parts,) = state.parts
-    return replace(state, parts=((*parts[:place], numbers, *parts[place + 1 :]),))
+    (columns,) = state.aggregates
+    return replace(state, aggregates=((*columns[:place], numbers, *columns[place + 1 :]),))

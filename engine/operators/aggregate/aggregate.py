@@ -77,7 +77,7 @@ class Aggregate(Operator[Frame], Generic[Frame]):
 def push_filter_to_groups(
     child: Operator[Any], keys: Sequence[Expression], value: Expression, dynamic_filter: DynamicFilter
 ) -> bool:
-    """See `Operator.narrow`, for an operator that gives keys first, then what depends on the groups' rows."""
+    """See `Operator.push_dynamic_filter`, where keys come first, then what depends on a group's rows."""
     read = referenced_columns(value)
     if not read or any(index >= len(keys) for index in read):
         return False

@@ -70,9 +70,9 @@ class CountedValues(Generic[Frame]):
             arguments.setdefault(_argument(calls[i]), []).append(i)
         self._members = list(arguments.values())
         self._stack = ExitStack()
-        parts = (*_STEPS, *(1 for _ in arguments))
-        division = Division(memory, sum(parts))
-        shares = [self._stack.enter_context(division.reservation(count)) for count in parts]
+        shares_asked = (*_STEPS, *(1 for _ in arguments))
+        division = Division(memory, sum(shares_asked))
+        shares = [self._stack.enter_context(division.reservation(count)) for count in shares_asked]
         self._others, self._sorting, self._groups, self._modes, self._answers = shares[: len(_STEPS)]
         self._light = GroupStates(context, aggregation, self._others, profile, level)
         self._stack.callback(self._light.close)

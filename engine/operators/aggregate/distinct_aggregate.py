@@ -71,7 +71,7 @@ class DistinctAggregate(Operator[Frame], Generic[Frame]):
         self._combiner = GroupCombiner(fields[: len(keys)], aggregates)
 
     def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
-        """As `Aggregate.narrow`."""
+        """As `Aggregate.push_dynamic_filter`."""
         return push_filter_to_groups(self.children[0], self._keys, value, dynamic_filter)
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:

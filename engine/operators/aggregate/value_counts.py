@@ -155,7 +155,7 @@ class ValueCounts(Generic[Frame]):
                     yield frames
 
     def release_memory(self) -> None:
-        """See `GroupStates.let_go`."""
+        """See `GroupStates.release_memory`."""
         self._states.release_memory()
 
     def close(self) -> None:

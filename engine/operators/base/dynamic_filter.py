@@ -1,7 +1,7 @@
 """Conditions that are known only while a query runs: what one operator learns, another one reads less by.
 
-A join knows the keys of the side that it holds before the other side is read; the first rows of an order
-tell what later rows must beat. `Operator.narrow` takes such a filter down to the scans that can use it.
+A join knows the keys of its build side before the probe side is read; the first rows of an order tell what
+later rows must beat. `Operator.push_dynamic_filter` takes such a filter down to the scans that can use it.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ class Operator(ABC, Generic[Frame]):
         return
 
     def encode_strings(self) -> None:
-        """Whoever takes the rows groups them: strings may come as `Device.encoded` has them.
+        """Whoever takes the rows groups them: strings may come as `Device.dictionary_encode` has them.
 
         Called before it runs. Operators that compare or keep rows need not do so.
         """

@@ -101,7 +101,7 @@ class AsofJoin(Operator[Frame], Generic[Frame]):
     ) -> Generator[Frame, None, None]:
         device = context.device
         values = [device.evaluate(v, f) for v, f in zip(self._values, (left, right), strict=True)]
-        nearest = self._nearest(device, values)
+        nearest = self._nearest_rows(device, values)
         copies = CopiedRows(device, left), CopiedRows(device, right)
         self.profile.details["peak_memory"] = memory.peak
         for start in range(0, len(nearest), FRAME_ROWS):
@@ -159,7 +159,7 @@ class AsofJoin(Operator[Frame], Generic[Frame]):
         order.append(SortKey(last, descending=self._function.startswith("less")))
         return [*order, SortKey(ColumnRef(len(self._nulls_equal), "side", pa.int8()))]
 
-    def _nearest(self, device: Device[Frame], values: Sequence[Frame]) -> HostPositions:
+    def _nearest_rows(self, device: Device[Frame], values: Sequence[Frame]) -> HostPositions:
         """For each row of the left side the last of the right side before it, or -1; keys may differ."""
         inclusive = self._inclusive
         marked = []
@@ -194,10 +194,10 @@ class AsofJoin(Operator[Frame], Generic[Frame]):
         equal = conjunction([Call(name, (one, other), pa.bool_()) for name, one, other in keys])
         answer = np.full(len(found), -1, np.int64)
         sides = [CopiedRows(device, frame) for frame in values]
-        for part in portions_within(
+        for portion in portions_within(
             list(zip(sides, (positions[some], found[some]), strict=True)), current_string_limits().piece
         ):
-            own = some[part]
+            own = some[portion]
             pairs = device.join_columns(
                 [device.take(values[0], positions[own]), device.take(values[1], found[own])]
             )

@@ -38,24 +38,28 @@ class HybridHashJoin(Generic[Frame]):
         task = self._task
         context, condition, level, profile = task.context, task.condition, task.level, task.profile
         with (
-            HashPartitions(context, task.build_fields, condition.build_keys, level, profile) as build_parts,
-            HashPartitions(context, task.probe_fields, condition.probe_keys, level, profile) as probe_parts,
+            HashPartitions(
+                context, task.build_fields, condition.build_keys, level, profile
+            ) as build_partitions,
+            HashPartitions(
+                context, task.probe_fields, condition.probe_keys, level, profile
+            ) as probe_partitions,
             KeySummary(context, condition, {}) as nothing_to_add,
         ):
-            build_parts.fill(build)
+            build_partitions.fill(build)
             self._summary.publish()
             task.memory.resize(0)
             with closing(probe()) as frames:
-                probe_parts.fill(frames)
+                probe_partitions.fill(frames)
             task.add_figure("partitions", PARTITIONS)
-            most = _ONE_KEY * sum(map(build_parts.rows, range(PARTITIONS)))
+            most = _ONE_KEY * sum(map(build_partitions.rows, range(PARTITIONS)))
             for number in range(PARTITIONS):
-                below = MOST_LEVELS if build_parts.rows(number) > most else level + 1
+                below = MOST_LEVELS if build_partitions.rows(number) > most else level + 1
                 rows = self._join_partition(
                     task.partition(below),
                     nothing_to_add,
-                    partial(probe_parts.frames, number),
-                    build_parts.frames(number),
+                    partial(probe_partitions.frames, number),
+                    build_partitions.frames(number),
                 )
                 yield from rows
                 task.memory.resize(0)

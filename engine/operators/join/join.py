@@ -191,7 +191,7 @@ def _keys(condition: JoinCondition) -> list[str]:
 
 def _reads_string(expression: Expression) -> bool:
     return any(
-        isinstance(part, ColumnRef) and pa.types.is_large_string(part.type) for part in walk(expression)
+        isinstance(node, ColumnRef) and pa.types.is_large_string(node.type) for node in walk(expression)
     )
 
 

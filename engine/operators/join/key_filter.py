@@ -70,7 +70,7 @@ def push_filter_to_sides(
     value: Expression,
     dynamic_filter: DynamicFilter,
 ) -> bool:
-    """See `Operator.narrow`, for a join: a condition on a key is one on the key that it is equal to, too."""
+    """See `Operator.push_dynamic_filter`, for a join: what a key fulfils, the equal one does, too."""
     dynamic_filter.joins += 1
     if dynamic_filter.joins > _MOST_JOINS:
         return False

@@ -84,16 +84,16 @@ def join_condition(plan: nodes.Join) -> JoinCondition:
     keys: list[tuple[Expression, Expression, bool]] = []
     others: list[Expression] = []
     compared: tuple[tuple[Expression, Expression], ...] = ()
-    for part in [] if plan.condition is None else conjuncts(plan.condition):
-        key = _key(part, width)
+    for conjunct in [] if plan.condition is None else conjuncts(plan.condition):
+        key = _key(conjunct, width)
         if key is None:
-            others.append(part)
+            others.append(conjunct)
         else:
             keys.append(key)
     if plan.kind == "mark" and not _answers_alone(keys, others):
         # A comparison with null makes the mark null: keys are only those that have no such answer.
         others = (
-            [part for part in conjuncts(plan.condition) if not _is_safe(part, width)]
+            [conjunct for conjunct in conjuncts(plan.condition) if not _is_safe(conjunct, width)]
             if plan.condition is not None
             else []
         )
@@ -109,21 +109,21 @@ def join_condition(plan: nodes.Join) -> JoinCondition:
     )
 
 
-def _compared_columns(parts: Sequence[Expression], width: int) -> tuple[tuple[Expression, Expression], ...]:
+def _compared_columns(given: Sequence[Expression], width: int) -> tuple[tuple[Expression, Expression], ...]:
     """Values of the left and of the right that all those conditions compare; none if one does not."""
-    found = [_values_compared(part, width) for part in parts]
+    found = [_values_compared(conjunct, width) for conjunct in given]
     keys = [(left, _renumber_for_right(right, width)) for left, right in filter(None, found)]
-    whole = len(keys) == len(parts) and not any(is_interval(left.type) for left, _ in keys)
+    whole = len(keys) == len(given) and not any(is_interval(left.type) for left, _ in keys)
     return tuple(keys) if whole else ()
 
 
-def _values_compared(part: Expression, width: int) -> tuple[Expression, Expression] | None:
+def _values_compared(conjunct: Expression, width: int) -> tuple[Expression, Expression] | None:
     """What is equal on the left and on the right, one of them maybe a constant; None for other conditions."""
-    key = _key(part, width)
+    key = _key(conjunct, width)
     if key is not None:
         return key[:2]
-    if isinstance(part, Call) and part.function == "equal":
-        for one, other in (part.arguments, part.arguments[::-1]):
+    if isinstance(conjunct, Call) and conjunct.function == "equal":
+        for one, other in (conjunct.arguments, conjunct.arguments[::-1]):
             if isinstance(one, Literal) and (read := referenced_columns(other)):
                 if min(read) >= width:
                     return one, other
@@ -137,17 +137,17 @@ def _answers_alone(keys: Sequence[tuple[Expression, Expression, bool]], others: 
     return not others and (len(keys) == 1 or all(nulls_equal for _, _, nulls_equal in keys))
 
 
-def _is_safe(part: Expression, width: int) -> bool:
-    key = _key(part, width)
+def _is_safe(conjunct: Expression, width: int) -> bool:
+    key = _key(conjunct, width)
     return key is not None and key[2]
 
 
-def _key(part: Expression, width: int) -> tuple[Expression, Expression, bool] | None:
+def _key(conjunct: Expression, width: int) -> tuple[Expression, Expression, bool] | None:
     """Left key, right key and whether nulls are equal; None for a condition of another kind."""
-    if not isinstance(part, Call) or part.function not in ("equal", "is_not_distinct_from"):
+    if not isinstance(conjunct, Call) or conjunct.function not in ("equal", "is_not_distinct_from"):
         return None
-    one, other = part.arguments
-    nulls_equal = part.function == "is_not_distinct_from"
+    one, other = conjunct.arguments
+    nulls_equal = conjunct.function == "is_not_distinct_from"
     for left, right in ((one, other), (other, one)):
         of_left, of_right = referenced_columns(left), referenced_columns(right)
         if of_left and of_right and max(of_left) < width <= min(of_right):

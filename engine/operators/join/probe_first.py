@@ -77,8 +77,8 @@ def probe_first(
                 summary.add(frame)
             summary.publish()
 
-        def again() -> Generator[Frame, None, None]:
+        def replay() -> Generator[Frame, None, None]:
             yield from drain_list(kept)
             yield from frames
 
-        yield again if rows or not complete else None
+        yield replay if rows or not complete else None

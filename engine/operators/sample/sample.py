@@ -41,7 +41,7 @@ class Sample(Operator[Frame], Generic[Frame]):
         """Parts of the child's frames; a number of rows comes once all have been seen."""
         draw = np.random.default_rng(self._sample.seed)
         if self._sample.percent is None:
-            yield from self._number(context, draw) if self.fields else self._first(context)
+            yield from self._number(context, draw) if self.fields else self._first_rows(context)
             return
         share = self._sample.percent / 100
         row, run_kept = 0, False
@@ -81,7 +81,7 @@ class Sample(Operator[Frame], Generic[Frame]):
             with closing(drawn.frames()) as rows:
                 yield from rows
 
-    def _first(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
+    def _first_rows(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """The first rows, which are like any others where there are no columns."""
         with (
             closing(self.children[0].frames(context)) as frames,

@@ -76,14 +76,14 @@ class ChunkSelection(Generic[Frame]):
         waiting = self._plan.next_steps()
         while waiting and (self._alive or not self._filtered):
             step = self._plan.order.choose_next(waiting, self._cost)
-            if self._compare_codes(step, self._wanted([s for s in waiting if s is not step])):
+            if self._compare_codes(step, self._wanted_columns([s for s in waiting if s is not step])):
                 waiting.remove(step)
                 continue
             self._load_columns(step.columns)
             # What the step's columns allow besides comes at no further cost.
             for ready in [s for s in waiting if s is step or (not s.can_fail and self._covers(s))]:
                 waiting.remove(ready)
-                self._apply(ready, self._wanted(waiting))
+                self._apply(ready, self._wanted_columns(waiting))
         if not self._alive:
             return None
         self._load_columns(self._plan.outputs)
@@ -94,7 +94,7 @@ class ChunkSelection(Generic[Frame]):
     def _is_number(self, column: int) -> bool:
         return self._plan.numbers is not None and column == self._plan.numbers.column
 
-    def _wanted(self, waiting: Sequence[FilterStep]) -> set[int]:
+    def _wanted_columns(self, waiting: Sequence[FilterStep]) -> set[int]:
         return set(self._plan.outputs).union(*(step.columns for step in waiting))
 
     def _covers(self, step: FilterStep) -> bool:

@@ -1,28 +1,22 @@
 """The scan of a table whose columns were changed: fragments of one kind together, the others apart.
 
-A part of the table is scanned as a table of its own, which has the columns that its fragments have. What they
-lack is one value throughout, put into conditions before the scan and into columns behind it.
+What has one schema version is scanned as a table of its own, which has the columns that its fragments have.
+What they lack is one value throughout, put into conditions before the scan and into columns behind it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Generic
+from typing import Any
 
 import pyarrow as pa
 
-from bamquery.engine.device import Frame
-from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.operators.base.dynamic_filter import DynamicFilter
-from bamquery.engine.operators.base.operator import Operator
-from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.engine.sources.scan_sources import NumberedTable, StoredTable
 from bamquery.plan.expressions import ColumnRef, Expression, Literal, referenced_columns, transform
 from bamquery.plan.literals.evaluation import fold_expression
-from bamquery.plan.nodes import ROW_NUMBER, Field, Scan
+from bamquery.plan.nodes import ROW_NUMBER, Scan
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.schema_evolution import Evolution
 from bamquery.storage.tables.snapshot import Snapshot
@@ -46,7 +40,7 @@ class SchemaVersionFragments:
 
 @dataclass(frozen=True, eq=False)
 class SchemaVersionScan:
-    """A part's scan, and what makes the table's columns of it; `columns` is None where it has them all."""
+    """One schema version's scan, and the table's columns made of its own; None where it has them all."""
 
     scan: Scan
     columns: tuple[Expression, ...] | None
@@ -68,10 +62,10 @@ def scan_schema_versions(scan: Scan, snapshot: Snapshot) -> list[SchemaVersionSc
     before = 0
     for _, run in groupby(snapshot.fragments, lambda fragment: tuple(fragment.schema.names)):
         fragments = list(run)
-        part = _scan_schema_version(scan, snapshot, fragments, before)
+        evolved = _scan_schema_version(scan, snapshot, fragments, before)
         before += sum(fragment.rows for fragment in fragments)
-        if part is not None:
-            found.append(part)
+        if evolved is not None:
+            found.append(evolved)
     return found
 
 
@@ -83,7 +77,7 @@ def _scan_schema_version(
     known = {name: position for position, name in enumerate(schema.names)}
 
     def present(column: int) -> Expression:
-        """The column of the table as the part has it: a reference, or its one value."""
+        """The column of the table as the schema version has it: a reference, or its one value."""
         if column == len(snapshot.schema):
             return ColumnRef(len(schema), ROW_NUMBER, pa.int64())
         field = snapshot.schema.field(column)
@@ -118,21 +112,3 @@ def _scan_schema_version(
         for output in outputs
     )
     return SchemaVersionScan(inner, columns)
-
-
-class EvolvedScan(Operator[Frame], Generic[Frame]):
-    """The parts' rows, one part after the other."""
-
-    def __init__(self, fields: tuple[Field, ...], children: Sequence[Operator[Frame]]) -> None:
-        super().__init__(fields, tuple(children), OperatorProfile("Fragments of several ages"))
-
-    def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
-        """The frames of each part."""
-        for child in self.children:
-            with closing(child.frames(context)) as frames:
-                yield from frames
-
-    def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
-        """Every child's columns are its own; each may take it."""
-        taken = [child.push_dynamic_filter(value, dynamic_filter) for child in self.children]
-        return any(taken)

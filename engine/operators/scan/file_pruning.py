@@ -43,13 +43,15 @@ def files_to_read(
 def _file_condition(condition: Expression, known: frozenset[int]) -> Expression:
     """What a condition demands of these columns: it is true wherever the condition is."""
     if isinstance(condition, Call) and condition.function in ("and", "or"):
-        parts = [_file_condition(part, known) for part in condition.arguments]
-        if condition.function == "or" and _TRUE in parts:
+        operands = [_file_condition(operand, known) for operand in condition.arguments]
+        if condition.function == "or" and _TRUE in operands:
             return _TRUE
-        parts = [part for part in parts if part != _TRUE]
-        if not parts:
+        operands = [operand for operand in operands if operand != _TRUE]
+        if not operands:
             return _TRUE
-        return conjunction(parts) if condition.function == "and" else Call("or", tuple(parts), pa.bool_())
+        return (
+            conjunction(operands) if condition.function == "and" else Call("or", tuple(operands), pa.bool_())
+        )
     read = referenced_columns(condition)
     return condition if read and known.issuperset(read) else _TRUE
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bamquery.engine.device import Frame
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.project import Project
-from bamquery.engine.operators.scan.evolved_scan import EvolvedScan, is_evolved, scan_schema_versions
+from bamquery.engine.operators.scan.evolved_scan import is_evolved, scan_schema_versions
 from bamquery.engine.operators.scan.file_scan import FileScan
 from bamquery.engine.operators.scan.recursive_table_scan import RecursiveTableScan
 from bamquery.engine.operators.scan.series_scan import SeriesScan
@@ -44,9 +44,13 @@ def lower_scan(scan: Scan, settings: Settings) -> Operator[Frame]:
 
 def _lower_evolved_scan(scan: Scan, snapshot: Snapshot, settings: Settings) -> Operator[Frame]:
     children: list[Operator[Frame]] = []
-    for part in scan_schema_versions(scan, snapshot):
-        child: Operator[Frame] = lower_scan(part.scan, settings)
-        if part.columns is not None:
-            child = Project(child, part.columns, scan.fields)
+    for evolved in scan_schema_versions(scan, snapshot):
+        child: Operator[Frame] = lower_scan(evolved.scan, settings)
+        if evolved.columns is not None:
+            child = Project(child, evolved.columns, scan.fields)
         children.append(child)
-    return children[0] if len(children) == 1 else EvolvedScan(scan.fields, children)
+    if len(children) == 1:
+        return children[0]
+    from bamquery.engine.operators.union import Union  # noqa: PLC0415 (few tables were altered)
+
+    return Union(children, scan.fields, "Fragments of several ages")

@@ -33,12 +33,12 @@ class RowNumbers:
 
     def batch(self, pieces: Sequence[Piece], rows: Sequence[NDArray[np.int64] | None]) -> pa.RecordBatch:
         """The numbers of the rows of those ids, a piece each; where None, of all of a piece's vectors."""
-        parts = []
+        numbers = []
         for piece, ids in zip(pieces, rows, strict=True):
             found = piece.row_ids(np.arange(piece.rows, dtype=np.int64)) if ids is None else ids
-            parts.append(found + self._first[id(piece.fragment)])
-        numbers = np.concatenate(parts) if parts else np.empty(0, np.int64)
-        return pa.record_batch([pa.array(numbers, pa.int64())], [ROW_NUMBER])
+            numbers.append(found + self._first[id(piece.fragment)])
+        joined = np.concatenate(numbers) if numbers else np.empty(0, np.int64)
+        return pa.record_batch([pa.array(joined, pa.int64())], [ROW_NUMBER])
 
     def prune(self, chunk: Chunk, ranges: Sequence[RangePredicate]) -> Chunk:
         """The chunk without vectors that hold no row whose number is in all of the ranges."""

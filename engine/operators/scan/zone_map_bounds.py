@@ -86,11 +86,11 @@ def _bounds(chunk: Chunk, column: str) -> tuple[pa.Scalar[Any], pa.Scalar[Any]] 
     for piece in chunk.pieces:
         if len(piece.vectors):
             zones = piece.fragment.zone_map.column(column)
-            part = zones.part(int(piece.vectors[0]), int(piece.vectors[-1]) + 1)
-            if part.unbounded.any():
+            zone_maps = zones.slice(int(piece.vectors[0]), int(piece.vectors[-1]) + 1)
+            if zone_maps.unbounded.any():
                 return None
-            lows.append(pc.min(part.minimum))
-            highs.append(pc.max(part.maximum))
+            lows.append(pc.min(zone_maps.minimum))
+            highs.append(pc.max(zone_maps.maximum))
     if not lows:
         return None
     low, high = pc.min(pa.array(lows)), pc.max(pa.array(highs))

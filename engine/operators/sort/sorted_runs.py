@@ -154,7 +154,7 @@ class SortedRuns(Closeable, Generic[Frame]):
         if not candidates:
             return [head.take(head.count) for head in heads]
         rows = [device.slice(heads[number].keys, row, 1) for number, row in candidates]
-        first = self._first(rows)
+        first = self._first_run(rows)
         chosen, bound = candidates[first][0], rows[first]
         pieces = []
         for number, head in enumerate(heads):
@@ -164,7 +164,7 @@ class SortedRuns(Closeable, Generic[Frame]):
                 pieces.append(head.take(count))
         return pieces
 
-    def _first(self, rows: Sequence[Frame]) -> int:
+    def _first_run(self, rows: Sequence[Frame]) -> int:
         """Which of several rows of keys comes first in the order."""
         if len(rows) == 1:
             return 0

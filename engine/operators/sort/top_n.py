@@ -68,7 +68,7 @@ class TopN(Operator[Frame], Generic[Frame]):
             closing(self.children[0].frames(context)) as frames,
             closing(self._candidates(context, frames, wanted)) as candidates,
         ):
-            held, all_came = self._best(context, candidates, wanted, memory)
+            held, all_came = self._best_rows(context, candidates, wanted, memory)
             self.profile.details["peak_memory"] = memory.peak
             if all_came:
                 best = device.sort(device.concatenate(held), self._keys, wanted)
@@ -87,7 +87,7 @@ class TopN(Operator[Frame], Generic[Frame]):
         """The first rows of each chunk."""
         device = context.device
 
-        def first(chunk: Frame) -> Frame:
+        def first_rows(chunk: Frame) -> Frame:
             return device.sort(chunk, self._keys, wanted)
 
         if self._threshold is None:
@@ -96,13 +96,13 @@ class TopN(Operator[Frame], Generic[Frame]):
             # As frames come: what they tell is wanted soon, and before others are read at all.
             chunks = (frame for frame in frames if device.row_count(frame))
             for chunk in chunks:
-                yield first(chunk)
+                yield first_rows(chunk)
                 if self._threshold.is_known:
                     break
-        with closing(chunks), closing(ordered_map(context, first, chunks)) as candidates:
+        with closing(chunks), closing(ordered_map(context, first_rows, chunks)) as candidates:
             yield from candidates
 
-    def _best(
+    def _best_rows(
         self,
         context: ExecutionContext[Frame],
         candidates: Iterable[Frame],

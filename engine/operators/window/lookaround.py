@@ -67,7 +67,7 @@ class LookaroundRows(Generic[Frame]):
         Whenever more rows are held, what `room` gives comes between.
         """
         while True:
-            while not self._ended and not self._enough():
+            while not self._ended and not self._has_lookahead():
                 one = next(known, None)
                 if one is None:
                     self._ended = True
@@ -78,7 +78,7 @@ class LookaroundRows(Generic[Frame]):
                 return
             yield self._waiting.popleft()
 
-    def _enough(self) -> bool:
+    def _has_lookahead(self) -> bool:
         """Whether the rows behind the next block are here."""
         if not self._waiting or self._count_rows_ahead() < self._ahead:
             return False

@@ -93,7 +93,7 @@ class PackedVectors:
         )
         terms = np.array([(len(condition.intervals), 0)], np.int64)
         mask = np.zeros(len(self.vectors) * _VECTOR_BYTES, np.uint8)
-        with self._naming():
+        with self._name_column_in_errors():
             count = _native.compare_packed(*self._arguments(kind), terms, bounds, condition.nulls, mask)
         return mask, count
 
@@ -102,7 +102,7 @@ class PackedVectors:
         values = pa.allocate_buffer(-(-rows * value_bits(place.type) // 8))
         bitmap = pa.allocate_buffer(-(-rows // 8)) if place.null_counts[self.vectors].any() else None
         arguments = self._arguments(value_kind(place.type))
-        with self._naming():
+        with self._name_column_in_errors():
             if positions is None:
                 nulls = _native.unpack_vectors(*arguments, values, bitmap)
             else:
@@ -126,7 +126,7 @@ class PackedVectors:
         )
 
     @contextmanager
-    def _naming(self) -> Iterator[None]:
+    def _name_column_in_errors(self) -> Iterator[None]:
         """Say of which column an error is."""
         try:
             yield

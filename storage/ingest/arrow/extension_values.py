@@ -23,7 +23,7 @@ def plain(array: Any) -> Any:
     if isinstance(array.type, pa.Bool8Type):
         return array.storage.cast(pa.bool_())
     if isinstance(array.type, pa.UuidType):
-        return _uuid_texts(array.storage)
+        return _uuid_strings(array.storage)
     return array.storage
 
 
@@ -40,7 +40,7 @@ def whole_microseconds(intervals: Any) -> Array:
     return pa.Array.from_buffers(intervals.type, len(intervals), buffers, offset=intervals.offset)
 
 
-def _uuid_texts(array: Any) -> Array:
+def _uuid_strings(array: Any) -> Array:
     """As `str(uuid.UUID)` writes them."""
     first = array.offset * _UUID_BYTES
     content = array.buffers()[1]

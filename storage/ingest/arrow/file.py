@@ -85,14 +85,14 @@ class ArrowFileReader:
         """Batches, their numbers, and bytes of the file read for each."""
         with open_arrow(self.path) as file:
             position = 0
-            for number, batch in enumerate(pa.ipc.open_stream(file, options=_only(columns))):
+            for number, batch in enumerate(pa.ipc.open_stream(file, options=_read_only_columns(columns))):
                 yield batch, number, file.tell() - position
                 position = file.tell()
 
     def _read_file(self, columns: list[int]) -> Iterator[tuple[pa.RecordBatch, int, int]]:
         """As `_read_stream`; but large batches come in slices, which then share a number."""
         with open_arrow(self.path) as file, self.path.open("rb", buffering=0) as slice_file:
-            reader = pa.ipc.open_file(file, options=_only(columns))
+            reader = pa.ipc.open_file(file, options=_read_only_columns(columns))
             blocks = _blocks(slice_file.fileno())
             share = self.bytes // max(reader.num_record_batches, 1)
             for number in range(reader.num_record_batches):
@@ -123,7 +123,7 @@ class ArrowFileReader:
 
     def _column(self, number: int, column: int) -> Array:
         with open_arrow(self.path) as file:
-            batch = pa.ipc.open_file(file, options=_only([column])).get_batch(number)
+            batch = pa.ipc.open_file(file, options=_read_only_columns([column])).get_batch(number)
         self._validate(batch, number)
         return batch.column(0)
 
@@ -135,7 +135,7 @@ class ArrowFileReader:
                 raise unreadable(self.path, error, f'record batch {number}, column "{name}"') from error
 
 
-def _only(columns: list[int]) -> pa.ipc.IpcReadOptions:
+def _read_only_columns(columns: list[int]) -> pa.ipc.IpcReadOptions:
     return pa.ipc.IpcReadOptions(included_fields=columns)
 
 

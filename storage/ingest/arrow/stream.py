@@ -200,7 +200,7 @@ def _dataset(dataset: Any) -> StreamReader:
 
 def _pandas(frame: Any) -> StreamReader:
     names = [str(name) for name in frame.columns]
-    frame = _dense(frame.set_axis(names_in_object(names), axis="columns"))
+    frame = _densify(frame.set_axis(names_in_object(names), axis="columns"))
     schema = _pandas_schema(frame)
 
     def start(columns: list[int]) -> Iterator[pa.RecordBatch]:
@@ -215,7 +215,7 @@ def _pandas(frame: Any) -> StreamReader:
     return StreamReader("pandas.DataFrame", own, start, rows=len(frame))
 
 
-def _dense(frame: Any) -> Any:
+def _densify(frame: Any) -> Any:
     """The frame with sparse columns, which Arrow has not, as plain ones."""
     plain = {
         name: kind.subtype for name, kind in frame.dtypes.items() if _is_a(kind, "pandas", "SparseDtype")

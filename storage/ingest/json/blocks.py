@@ -106,7 +106,7 @@ def _object_blocks(path: Path, *, array: bool) -> Iterator[JsonBlock]:
     size = 0
     state = "before" if array else "object"
     characters = _characters(path)
-    while pieces := _more(characters, len(text) - position):
+    while pieces := _next_pieces(characters, len(text) - position):
         text, position = "".join([text[position:], *pieces]), 0
         while True:
             position = _skip_space(text, position)
@@ -138,7 +138,7 @@ def _object_blocks(path: Path, *, array: bool) -> Iterator[JsonBlock]:
         yield _block(objects, row)
 
 
-def _more(characters: Iterator[str], pending: int) -> list[str]:
+def _next_pieces(characters: Iterator[str], pending: int) -> list[str]:
     """The next pieces, as long as what is pending: a long value is looked at a few times only."""
     pieces = []
     for piece in characters:

@@ -72,7 +72,7 @@ def partition_columns(files: Sequence[Path], options: PathOptions) -> list[Parti
             "hive_partitioning = false reads the files without",
             files[different],
         )
-    for name in options.partition_texts:
+    for name in options.partition_strings:
         if name not in first:
             raise IngestError(
                 f'hive_types: the folders have no key "{name}".{suggestion(name, first)}', files[0]
@@ -97,7 +97,7 @@ def folder_name(key: str, value: str | None) -> str:
 
 def _column(name: str, texts: Sequence[str], files: Sequence[Path], options: PathOptions) -> PartitionColumn:
     type_ = _TEXT
-    if options.guess_types and name not in options.partition_texts:
+    if options.guess_types and name not in options.partition_strings:
         type_ = _infer_type(set(texts))
     known: dict[str, Value] = {}
     for text, file in zip(texts, files, strict=True):

@@ -39,7 +39,7 @@ class VirtualColumn:
     """Whether it stands in the place of a column of the file that has its name."""
 
 
-def made_parts(
+def with_made_columns(
     readers: Sequence[SourceReader],
     partitions: Sequence[PartitionColumn],
     options: PathOptions,
@@ -112,7 +112,7 @@ class VirtualColumnsReader:
         Raises:
             IngestError: the file has a column of the name of one that does not replace it.
         """
-        self._part = reader
+        self._wrapped = reader
         self.name = reader.name
         self.path: Path | None = reader.path
         self.rows = reader.rows
@@ -145,7 +145,7 @@ class VirtualColumnsReader:
         """See `SourceReader.read`."""
         own = [(i, type_) for i, type_ in zip(columns, types, strict=True) if i not in self._made]
         before = 0
-        for chunk in self._part.read([i for i, _ in own], [type_ for _, type_ in own]):
+        for chunk in self._wrapped.read([i for i, _ in own], [type_ for _, type_ in own]):
             arrays = iter(chunk.batch.columns)
             wanted = [
                 _array(self._made[i], chunk, before) if i in self._made else next(arrays) for i in columns

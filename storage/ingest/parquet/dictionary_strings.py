@@ -17,7 +17,7 @@ _SHORT: Final = 64
 """Bytes of strings on average that batches of any number of rows may have."""
 
 
-def long_texts(probe: pq.ParquetFile, group: int, names: Sequence[str], rows: int) -> list[str]:
+def long_strings(probe: pq.ParquetFile, group: int, names: Sequence[str], rows: int) -> list[str]:
     """Columns to read as dictionaries: `rows` of their longest text are much more than a batch should be.
 
     Args:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from bamquery.errors import IngestError
 from bamquery.storage.database.file_access import open_arrow
 from bamquery.storage.format.storable_types import DataType
-from bamquery.storage.ingest.parquet.dictionary_strings import long_texts, may_blow_up, small_slices
+from bamquery.storage.ingest.parquet.dictionary_strings import long_strings, may_blow_up, small_slices
 from bamquery.storage.ingest.parquet.footer import ColumnChunk, column_chunks
 from bamquery.storage.ingest.parquet.logical_types import Reading, leaf_places, meant_types
 from bamquery.storage.ingest.sources.failures import READ_ERRORS, unreadable
@@ -95,7 +95,7 @@ class ParquetReader:
             by_name.setdefault(name, []).append(i)
         names = list(dict.fromkeys(own[i] for i in columns))
         places = {i: place for place, i in enumerate(i for name in names for i in by_name[name])}
-        strings = [own[i] for i, type_ in zip(columns, types, strict=True) if _is_text(type_)]
+        strings = [own[i] for i, type_ in zip(columns, types, strict=True) if _is_string(type_)]
         return _Wanted(names, strings, [(places[i], self._readings.get(i)) for i in columns])
 
     def _read_group(self, file: pq.ParquetFile, group: int, wanted: _Wanted) -> Iterator[Chunk]:
@@ -134,7 +134,7 @@ class ParquetReader:
         )
         if threatening:
             with self._open(threatening) as probe:
-                long = long_texts(probe, group, threatening, rows)
+                long = long_strings(probe, group, threatening, rows)
         if not long:
             yield from file.iter_batches(batch_size=rows, row_groups=[group], columns=wanted.names)
             return
@@ -179,7 +179,7 @@ class ParquetReader:
         )
 
 
-def _is_text(type_: DataType) -> bool:
+def _is_string(type_: DataType) -> bool:
     return pa.types.is_large_string(type_) or pa.types.is_large_binary(type_)
 
 

@@ -32,7 +32,7 @@ class PathOptions:
     """Whether `file_row_number` is a column."""
     partitioned: bool | None = None
     """Whether folders `key=value` are columns; None: where all files are in such of the same keys."""
-    partition_texts: tuple[str, ...] = ()
+    partition_strings: tuple[str, ...] = ()
     """Keys that are text here, whatever they look like: they will be cast."""
     guess_types: bool = True
     """Whether the other keys are of types that their values tell."""

@@ -8,12 +8,12 @@
 #include "driver/native/bindings/bindings.hpp"
 #include "driver/native/bindings/buffers.hpp"
 #include "storage/native/kinds.hpp"
-#include "storage/native/packed/compare.hpp"
 #include "storage/native/packed/decode.hpp"
-#include "storage/native/packed/pack.hpp"
-#include "storage/native/packed/pick.hpp"
-#include "storage/native/packed/sample.hpp"
-#include "storage/native/packed/take.hpp"
+#include "storage/native/packed/packing/pack.hpp"
+#include "storage/native/packed/packing/sample.hpp"
+#include "storage/native/packed/selecting/compare.hpp"
+#include "storage/native/packed/selecting/pick.hpp"
+#include "storage/native/packed/selecting/take.hpp"
 
 namespace py = pybind11;
 

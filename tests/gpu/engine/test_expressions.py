@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bamquery.engine.device import Device
-from tests import device_cases
-from tests.device_cases import Case
+from tests.devices import cases as device_cases
+from tests.devices.cases import Case
 
 FAMILIES = (
     *("arithmetic", "conditions", "strings", "temporal", "comparisons", "mathematics", "texts", "instants"),

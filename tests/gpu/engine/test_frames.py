@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bamquery.engine.device import Device
-from tests import device_frames
+from tests.devices import frames as device_frames
 
 
 def test_copies(device: Device[Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bamquery.engine.device import Device
-from tests import device_joined_rows as checks
+from tests.devices import joined_rows as checks
 
 
 def test_kinds(device: Device[Any]) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from bamquery.engine.device import Device
-from tests import device_vectors, device_windows
+from tests.devices import vectors as device_vectors
+from tests.devices import windows as device_windows
 
 
 def test_vectors(device: Device[Any]) -> None:

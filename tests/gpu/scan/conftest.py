@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bamquery.storage.tables.snapshot import Snapshot
-from tests.scan_cases import every_type
+from tests.devices.scan_cases import every_type
 from tests.stored import stored
 
 ROWS = 300_000

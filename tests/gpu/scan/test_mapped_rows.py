@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bamquery.storage.tables.snapshot import Snapshot
+from tests.devices.scan_cases import FIXED, check, compare, every_type
 from tests.gpu.scan.test_scan_packed import CUTS, NAMES, agree, packable
-from tests.scan_cases import FIXED, check, compare, every_type
 from tests.stored import stored
 
 PATH = "zero-copy"

@@ -17,7 +17,7 @@ from bamquery.engine.settings import Settings
 from bamquery.errors import CancelledError
 from bamquery.plan.expressions import Call
 from bamquery.storage.tables.snapshot import Snapshot
-from tests.scan_cases import (
+from tests.devices.scan_cases import (
     FIXED,
     KEYS,
     SELECTIVITIES,

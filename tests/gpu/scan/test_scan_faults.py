@@ -12,7 +12,7 @@ import pytest
 from bamquery.driver.faults import Fault, Opcode
 from bamquery.errors import CorruptionError, NvmeError, StorageError
 from bamquery.storage.tables.snapshot import Snapshot
-from tests.scan_cases import check, compare, every_type, run
+from tests.devices.scan_cases import check, compare, every_type, run
 from tests.stored import stored
 
 MEDIA_ERROR = 0x281

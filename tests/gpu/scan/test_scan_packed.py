@@ -17,7 +17,7 @@ from bamquery.plan.expressions import Call
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.fragments.stored_buffers import stored_buffers
 from bamquery.storage.tables.snapshot import Snapshot
-from tests.scan_cases import STRATEGIES, check, column, compare, require_same, run
+from tests.devices.scan_cases import STRATEGIES, check, column, compare, require_same, run
 from tests.stored import require_direct_reads, stored
 
 ROWS = 200_000

@@ -15,7 +15,7 @@ from bamquery.plan.expressions import Call, Expression
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.statistics.parts import PART_ROWS, PARTS
 from bamquery.storage.tables.snapshot import Snapshot
-from tests.scan_cases import check, column, compare, run
+from tests.devices.scan_cases import check, column, compare, run
 from tests.stored import stored
 
 ROWS = 40_000

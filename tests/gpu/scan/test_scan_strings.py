@@ -17,8 +17,8 @@ from bamquery.plan.expressions import Call, Cast, ColumnRef, Literal
 from bamquery.storage.database.database import Database
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.tables.snapshot import Snapshot
-from tests.scan_cases import STRATEGIES, check, column, compare, require_same, run
-from tests.scan_texts import DICTIONARIES, STRINGS, random_texts, texts
+from tests.devices.scan_cases import STRATEGIES, check, column, compare, require_same, run
+from tests.devices.scan_strings import DICTIONARIES, STRINGS, random_texts, texts
 from tests.stored import require_direct_reads, stored
 
 MEDIA_ERROR = 0x281

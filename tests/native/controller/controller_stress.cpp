@@ -63,7 +63,7 @@ std::vector<FaultRule> rules(bool breaks) {
   return made;
 }
 
-struct Block {
+struct BlockState {
   std::vector<std::uint32_t> versions{0};  // each 8 bytes are of any of these; mostly it is one
   bool busy = false;                       // a command is in flight
   bool retired = false;                    // a command may still come: left alone until all have stopped
@@ -88,7 +88,7 @@ struct World {
     blocks.resize(std::size_t{kNamespaces} * kClients * kClientBlocks);
   }
 
-  Block& block(std::uint32_t nsid, std::uint64_t lba) {
+  BlockState& block(std::uint32_t nsid, std::uint64_t lba) {
     return blocks[(nsid - 1) * kClients * kClientBlocks + lba];
   }
   std::uint64_t word(std::uint32_t version, std::uint32_t nsid, std::uint64_t lba,
@@ -100,7 +100,7 @@ struct World {
   std::uint64_t seed;
   QueueMemory memory;
   SoftwareController controller;
-  std::vector<Block> blocks;
+  std::vector<BlockState> blocks;
 };
 
 class Client {
@@ -161,7 +161,7 @@ class Client {
     if (acquired == status::kQueueBroken) return;
     CHECK(acquired.ok());
     const std::uint32_t version = ++version_;
-    for_each(request, [&](Block& block, std::uint64_t lba) {
+    for_each(request, [&](BlockState& block, std::uint64_t lba) {
       block.busy = true;
       auto* const words = reinterpret_cast<std::uint64_t*>(pair.landing(slot) + (lba - request.lba) * kBlock);
       for (std::uint32_t i = 0; i < kBlock / 8; ++i) {
@@ -189,7 +189,8 @@ class Client {
       request.blocks = static_cast<std::uint32_t>(1 + random_() % kMostBlocks);
       request.lba = number_ * kClientBlocks + random_() % (kClientBlocks - request.blocks + 1);
       bool free = true;
-      for_each(request, [&](const Block& block, std::uint64_t) { free &= !block.busy && !block.retired; });
+      for_each(request,
+               [&](const BlockState& block, std::uint64_t) { free &= !block.busy && !block.retired; });
       if (free) return true;
     }
     return false;
@@ -203,7 +204,7 @@ class Client {
     const Status status = pair.wait(command.slot, command.deadline);
     if (status.ok() && request.opcode == Opcode::kRead) compare(request, pair.landing(command.slot));
     if (!status.ok()) explain(request, status);
-    for_each(request, [&](Block& block, std::uint64_t) {
+    for_each(request, [&](BlockState& block, std::uint64_t) {
       // A late command is carried out some time: nobody can say what comes of others beside it.
       block.retired |= loses_slot(status);
       if (!writes) return;
@@ -235,7 +236,7 @@ class Client {
   }
 
   void compare(const Request& request, const std::byte* landing) {
-    for_each(request, [&](const Block& block, std::uint64_t lba) {
+    for_each(request, [&](const BlockState& block, std::uint64_t lba) {
       const auto* const words =
           reinterpret_cast<const std::uint64_t*>(landing + (lba - request.lba) * kBlock);
       for (std::uint32_t i = 0; i < kBlock / 8; ++i) {
@@ -247,7 +248,7 @@ class Client {
   }
 
   void free(const Request& request) {
-    for_each(request, [](Block& block, std::uint64_t) { block.busy = false; });
+    for_each(request, [](BlockState& block, std::uint64_t) { block.busy = false; });
   }
 
   template <typename Work>

@@ -59,7 +59,7 @@ class Test {
     last_.resize(threads, 0);
     for (std::uint32_t& last : last_) last = random_.below(4) == 0 ? random_.below(3) : round_.commands;
     working_ = 32 * (round_.warps - (round_.sweeper ? 1 : 0));
-    warps::Block block;
+    warps::ThreadBlock block;
     block.run(
         threads, seed, [&](std::uint32_t thread) { round_.shared ? share(thread) : lease(thread); },
         [&] { controller.step(); });
@@ -238,7 +238,7 @@ void test_batches() {
   Rings rings({.leased_pairs = 0, .shared_pairs = 1, .depth = 64, .slots = 40, .slot_bytes = 512});
   RingController controller(rings.memory);
   std::uint32_t taken = 0;
-  warps::Block block;
+  warps::ThreadBlock block;
   block.run(
       32, 1,
       [&](std::uint32_t thread) {

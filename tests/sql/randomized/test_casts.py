@@ -9,10 +9,9 @@ from unittest import mock
 
 import pytest
 
-from bamquery.engine.cpu.casts import from_string as from_text
-from bamquery.engine.cpu.casts import temporal
+from bamquery.engine.cpu.casts import from_string, temporal
 from bamquery.plan.literals import number_strings as parsing
-from bamquery.plan.literals import time_strings as moment_text
+from bamquery.plan.literals import time_strings
 from tests.sql.randomized.casts import findings as listed
 from tests.sql.randomized.casts.compare import FOREIGN, Pair, values_agree
 from tests.sql.randomized.casts.extremes import TYPES, column, draw_value, extremes
@@ -85,17 +84,17 @@ def _down(values: Any, divisor: int) -> Any:
     return values // divisor
 
 
-_range, _offset = from_text.integer_range, moment_text._offset
+_range, _offset = from_string.integer_range, time_strings._offset
 
 
 @pytest.mark.parametrize(
     ("seed", "module", "name", "fault"),
     [
-        pytest.param(1, from_text, "integer_range", _one_short, id="an integer's bound is one short"),
+        pytest.param(1, from_string, "integer_range", _one_short, id="an integer's bound is one short"),
         pytest.param(1, parsing, "round_number", _half_to_even, id="texts are rounded half to even"),
-        pytest.param(3, moment_text, "_offset", _wrong_way, id="a zone's offset has the wrong sign"),
+        pytest.param(3, time_strings, "_offset", _wrong_way, id="a zone's offset has the wrong sign"),
         pytest.param(50, temporal, "rounded_quotient", _down, id="nanoseconds are cut off"),
-        pytest.param(1, from_text, "_holds", lambda *_: False, id="0xFF is -1"),
+        pytest.param(1, from_string, "_holds", lambda *_: False, id="0xFF is -1"),
     ],
 )
 def test_a_planted_fault_is_found(seed: int, module: Any, name: str, fault: Callable[..., Any]) -> None:

@@ -64,7 +64,7 @@ def has_aggregate(node: exp.Expr) -> bool:
 
 def has_window(node: exp.Expr) -> bool:
     """Whether an expression contains a call over a window; those of queries within it are left out."""
-    return any(isinstance(part, exp.Window) for part in _own_nodes(node))
+    return any(isinstance(below, exp.Window) for below in _own_nodes(node))
 
 
 def _own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:

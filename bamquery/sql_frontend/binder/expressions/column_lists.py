@@ -47,7 +47,7 @@ def _expand_item(item: exp.Expr, scope: Scope, sql: str, fold: FoldConstants) ->
     if pattern is not None:
         matching = _columns_with_pattern(body, pattern, scope, sql, fold)
         columns = [_placed_like(body, chosen_column(column)) for column in matching]
-    elif _star(body) is not None and any(_star(body).args.get(part) is not None for part in _CHANGES):
+    elif _star(body) is not None and any(_star(body).args.get(key) is not None for key in _CHANGES):
         columns = _apply_changes(body, scope, sql)
     elif _calls(body):
         whole = body is _calls(body)[0]
@@ -105,7 +105,7 @@ def _columns_with_pattern(
     else:
         target.replace(name)
     with errors_at(sql, target):
-        if any(star.args.get(part) is not None for part in _CHANGES):
+        if any(star.args.get(key) is not None for key in _CHANGES):
             raise ValueError("* with a pattern takes no REPLACE or RENAME")
         if body.find(exp.Column):
             raise ValueError("the pattern for the names of columns is a text in the statement")
@@ -129,9 +129,9 @@ def _apply_changes(body: exp.Expr, scope: Scope, sql: str) -> list[exp.Expr]:
     columns = star_columns(body, scope, sql, None)
     changes: dict[str, dict[str, exp.Expr]] = {}
     excluded = {fold_case(node.name) for node in star.args.get("except_") or ()}
-    for part, word in _CHANGES.items():
-        changes[part] = {}
-        nodes = star.args.get(part)
+    for key, word in _CHANGES.items():
+        changes[key] = {}
+        nodes = star.args.get(key)
         with errors_at(sql, body):
             if nodes is not None and not nodes:
                 raise ValueError(f"{word} needs a column")
@@ -139,21 +139,21 @@ def _apply_changes(body: exp.Expr, scope: Scope, sql: str) -> list[exp.Expr]:
             with errors_at(sql, node):
                 if not isinstance(node, exp.Alias):
                     raise ValueError(
-                        f"{word} takes {'expressions' if part == 'replace' else 'columns'} AS names"
+                        f"{word} takes {'expressions' if key == 'replace' else 'columns'} AS names"
                     )
-                name = fold_case(node.alias if part == "replace" else node.this.name)
+                name = fold_case(node.alias if key == "replace" else node.this.name)
                 if name in excluded:
                     raise ValueError(f'"{name}" is in EXCLUDE, too')
                 same = [column for column in columns if fold_case(column.name) == name]
-                if name in changes["replace"] or name in changes[part]:
+                if name in changes["replace"] or name in changes[key]:
                     raise ValueError(f'"{name}" is there twice in {" and ".join(_CHANGES.values())}')
-                if part == "replace" and not same:
+                if key == "replace" and not same:
                     raise ValueError(scope.missing_message(node.alias))
-                if part == "replace" and len(same) > 1:
+                if key == "replace" and len(same) > 1:
                     raise ValueError(f'several columns are called "{node.alias}": write t.* REPLACE')
-                if part == "rename" and not (isinstance(node.this, exp.Column) and not node.this.table):
+                if key == "rename" and not (isinstance(node.this, exp.Column) and not node.this.table):
                     raise ValueError("RENAME takes names of columns")
-            changes[part][name] = node
+            changes[key][name] = node
     return [_placed_like(body, _change_column(column, changes)) for column in columns]
 
 
@@ -170,14 +170,14 @@ def _change_column(column: ColumnRef, changes: dict[str, dict[str, exp.Expr]]) -
 def _calls(node: exp.Expr) -> list[exp.Anonymous]:
     """COLUMNS() in an expression, those of queries within left out."""
     return [
-        part
-        for part in walk_query(node)
-        if isinstance(part, exp.Anonymous) and part.name.lower() == "columns"
+        call
+        for call in walk_query(node)
+        if isinstance(call, exp.Anonymous) and call.name.lower() == "columns"
     ]
 
 
 def _chosen_columns(node: exp.Expr) -> Iterator[exp.Column]:
-    return (part for part in walk(node) if isinstance(part, exp.Column) and "chosen" in part.meta)
+    return (column for column in walk(node) if isinstance(column, exp.Column) and "chosen" in column.meta)
 
 
 def _columns_called(body: exp.Expr, scope: Scope, sql: str) -> list[exp.Expr]:
@@ -221,7 +221,7 @@ def _resolve_columns(call: exp.Anonymous, scope: Scope, sql: str) -> Sequence[Co
         argument = call.expressions[0].unnest()
         star = _star(argument)
         if star is not None:
-            if any(star.args.get(part) is not None for part in (*_CHANGES, "ilike")):
+            if any(star.args.get(key) is not None for key in (*_CHANGES, "ilike")):
                 raise ValueError("* within COLUMNS() takes EXCLUDE only")
             return star_columns(argument, scope, sql, None)
         if not isinstance(argument, exp.Literal) or not argument.args["is_string"]:

@@ -1,8 +1,8 @@
-"""Row values, (a, b), where they are compared: taken apart into comparisons of their parts.
+"""Row values, (a, b), where they are compared: taken apart into comparisons of their fields.
 
 As in DuckDB, rows compare as wholes, so that an answer is never null: null equals null, and is greater than
-any value. = and <> with the rows of a query, and so IN, are the exception: parts are compared one by one, and
-nulls make it null.
+any value. = and <> with the rows of a query, and so IN, are the exception: fields are compared one by one,
+and nulls make it null.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bamquery.sql_frontend.binder.expressions.expression_binder import ExpressionBinder
 
 Row: TypeAlias = "Expression | Sequence[Row]"
-"""A value, or the parts of a row."""
+"""A value, or the fields of a row."""
 
 _WITH_NULL: Final = {"is_distinct_from": True, "is_not_distinct_from": False}
 """What comparing a row with NULL gives; null, for other functions."""
@@ -28,11 +28,11 @@ _WITH_NULL: Final = {"is_distinct_from": True, "is_not_distinct_from": False}
 
 def is_row(node: exp.Expr) -> bool:
     """Whether the expression is a row value."""
-    return row_parts(node) is not None
+    return row_fields(node) is not None
 
 
-def row_parts(node: exp.Expr) -> Sequence[exp.Expr] | None:
-    """The parts of a row value, (a, b) or row(a, b); None for any other expression."""
+def row_fields(node: exp.Expr) -> Sequence[exp.Expr] | None:
+    """The fields of a row value, (a, b) or row(a, b); None for any other expression."""
     node = node.unnest()
     if isinstance(node, exp.Tuple) or (isinstance(node, exp.Anonymous) and node.name.lower() == "row"):
         return node.expressions
@@ -73,7 +73,7 @@ def bind_between(binder: ExpressionBinder, node: exp.Between) -> Expression:
 def compared_with_columns(
     function: str, values: Sequence[Expression], columns: Sequence[Expression]
 ) -> Expression:
-    """One value or a row's parts compared with a query's columns, as many as there are of them.
+    """One value or a row's fields compared with a query's columns, as many as there are of them.
 
     Raises:
         ValueError: types that do not compare.
@@ -88,13 +88,13 @@ def compared_with_columns(
 
 
 def _bind_row(binder: ExpressionBinder, node: exp.Expr) -> Row:
-    parts = row_parts(node)
-    if parts is None:
+    fields = row_fields(node)
+    if fields is None:
         return binder.bind(node)
     with errors_at(binder.sql, node):
-        if not parts:
+        if not fields:
             raise ValueError("a row value needs values")
-    return apply_to_each(lambda part: _bind_row(binder, part), parts, binder.sql)
+    return apply_to_each(lambda field: _bind_row(binder, field), fields, binder.sql)
 
 
 def _compare_rows(function: str, left: Row, right: Row) -> Expression:

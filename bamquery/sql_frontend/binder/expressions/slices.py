@@ -39,7 +39,7 @@ def bind_bracket(binder: ExpressionBinder, node: exp.Bracket) -> Expression:
         value, index = binder.bind_all([node.this, place])
         with errors_at(binder.sql, node):
             return functions.call("substring", [_string_operand(value), _place(index), literal(1, _BIGINT)])
-    ends = [part for part in (place.this, place.expression) if part is not None]
+    ends = [end for end in (place.this, place.expression) if end is not None]
     value, *bound = binder.bind_all([node.this, *ends])
     with errors_at(binder.sql, node):
         text, places = _string_operand(value), iter(map(_place, bound))

@@ -14,7 +14,7 @@ from bamquery.plan.nodes import Plan, Project
 from bamquery.plan.rewriting import columns_of
 from bamquery.plan.subqueries.expressions import SubqueryCall, SubqueryKind
 from bamquery.sql_frontend.binder.environment import Environment
-from bamquery.sql_frontend.binder.expressions.row_values import compared_with_columns, row_parts
+from bamquery.sql_frontend.binder.expressions.row_values import compared_with_columns, row_fields
 from bamquery.sql_frontend.fault_collection import errors_at
 from bamquery.sql_frontend.functions import operators
 from bamquery.sql_frontend.functions.coercion import decode
@@ -68,11 +68,11 @@ def bind_quantified(binder: ExpressionBinder, function: str, node: exp.Expr) -> 
 def _bind_quantified(
     binder: ExpressionBinder, node: exp.Expr, function: str, value: exp.Expr, query: exp.Expr
 ) -> Expression:
-    parts = row_parts(value)
+    fields = row_fields(value)
     with errors_at(binder.sql, value):
-        if parts is not None and len(parts) == 1:
+        if fields is not None and len(fields) == 1:
             raise ValueError("a row of one value cannot be compared with a query: write the value alone")
-    operands = [decode(bound) for bound in binder.bind_all([value] if parts is None else parts)]
+    operands = [decode(bound) for bound in binder.bind_all([value] if fields is None else fields)]
     plan, outside = _bind_query(binder, query)
     _check_columns(binder, plan, query, len(operands))
     compared = [operand for operand in operands if not isinstance(operand, Literal)]

@@ -188,7 +188,7 @@ class WindowCollector:
         assert isinstance(value, exp.Expr)
         offset = decode(bind(value))
         with errors_at(self._sql, value):
-            if any(isinstance(part, ColumnRef) and part.index >= WINDOW_PLACE for part in walk(offset)):
+            if any(isinstance(node, ColumnRef) and node.index >= WINDOW_PLACE for node in walk(offset)):
                 raise ValueError("calls over windows cannot be nested")
             if is_null(offset) and unit != "groups":
                 raise ValueError(f"{unit.upper()} {kind.upper()} needs a number, not NULL")

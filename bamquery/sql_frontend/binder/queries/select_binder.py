@@ -359,5 +359,5 @@ def _is_group_key(item: Item) -> bool:
     """Whether GROUP BY ALL takes it for a key: what names a column, be it constant as typeof(column) is."""
     if referenced_columns(item.expression):
         return True
-    parts = () if item.node is None else item.node.walk(prune=lambda part: isinstance(part, exp.Query))
-    return any(isinstance(part, exp.Column) for part in parts)
+    nodes = () if item.node is None else item.node.walk(prune=lambda node: isinstance(node, exp.Query))
+    return any(isinstance(node, exp.Column) for node in nodes)

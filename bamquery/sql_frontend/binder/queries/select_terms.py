@@ -53,9 +53,9 @@ def check_aliases(node: exp.Expr, scope: Scope, aliases: SelectAliases) -> None:
     if isinstance(node, exp.Column):
         return
     plain = (
-        part
-        for part in walk(node, prune=lambda below: isinstance(below, exp.Query))
-        if isinstance(part, exp.Column) and not part.table and not isinstance(part.this, exp.Star)
+        node
+        for node in walk(node, prune=lambda below: isinstance(below, exp.Query))
+        if isinstance(node, exp.Column) and not node.table and not isinstance(node.this, exp.Star)
     )
     for column in plain:
         if scope.find(column.name) is None and aliases.find(column.name) is not None:

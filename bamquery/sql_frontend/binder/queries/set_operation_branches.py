@@ -124,15 +124,15 @@ def _selected_columns(written: exp.Expr | Expression, scope: Scope) -> exp.Expr 
 def _comparable(node: exp.Expr) -> exp.Expr:
     """The expression in a form that is equal for upper and lower case, and without parentheses."""
 
-    def step(part: exp.Expr) -> exp.Expr:
-        match part:
-            case exp.Column() if not isinstance(part.this, exp.Star):
-                column = _column(part.name, part.table, stored=fold_case(part.db) == MAIN)
-                column.meta.update(part.meta)
+    def step(node: exp.Expr) -> exp.Expr:
+        match node:
+            case exp.Column() if not isinstance(node.this, exp.Star):
+                column = _column(node.name, node.table, stored=fold_case(node.db) == MAIN)
+                column.meta.update(node.meta)
                 return column
             case exp.Anonymous():
-                part.set("this", part.name.lower())
-        return part
+                node.set("this", node.name.lower())
+        return node
 
     whole = exp.Paren(this=node.copy())
     for paren in list(whole.find_all(exp.Paren))[1:]:
@@ -154,9 +154,9 @@ def _column(name: str, table: str, *, stored: bool) -> exp.Column:
 def _qualify_columns(node: exp.Expr, scope: Scope) -> exp.Expr:
     """The expression with tables before the columns that the scope has; queries within stay as they are."""
     whole = exp.Paren(this=node.copy())
-    for part in list(whole.walk(prune=lambda below: isinstance(below, exp.Query | exp.Dot))):
-        if isinstance(part, exp.Column) and not isinstance(part.this, exp.Star):
-            part.replace(_qualify_column(part, scope))
+    for column in list(whole.walk(prune=lambda below: isinstance(below, exp.Query | exp.Dot))):
+        if isinstance(column, exp.Column) and not isinstance(column.this, exp.Star):
+            column.replace(_qualify_column(column, scope))
     qualified: exp.Expr = whole.this
     return qualified
 
@@ -175,9 +175,9 @@ def _qualify_column(node: exp.Column, scope: Scope) -> exp.Expr:
 
 def _reference(column: ColumnRef, scope: Scope) -> exp.Expr:
     """A column with its table before it; for one that FULL JOIN merges what it is the first value of."""
-    parts = [
-        _column(part.name, "" if table is None else table.name, stored=table is not None and table.stored)
-        for part in scope.sources_of(column)
-        for table in [scope.table_of(part)]
+    columns = [
+        _column(own.name, "" if table is None else table.name, stored=table is not None and table.stored)
+        for own in scope.sources_of(column)
+        for table in [scope.table_of(own)]
     ]
-    return parts[0] if len(parts) == 1 else exp.Coalesce(this=parts[0], expressions=parts[1:])
+    return columns[0] if len(columns) == 1 else exp.Coalesce(this=columns[0], expressions=columns[1:])

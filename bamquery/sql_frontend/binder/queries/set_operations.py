@@ -48,21 +48,23 @@ def bind_set_operation(node: exp.SetOperation, sql: str, bind: BindQuery) -> Row
     operands = _flatten_operands(node)
     links = [operand.link or node for operand in operands]
     rows: Sequence[Rows] = apply_to_each(bind, [operand.node for operand in operands], sql)
-    ranked = [_Ranked(part, operand.rank) for part, operand in zip(rows, operands, strict=True)]
+    ranked = [_Ranked(member, operand.rank) for member, operand in zip(rows, operands, strict=True)]
     whole, place = ranked[0], 1
     while place < len(links):
         link = links[place]
         end = place + 1
         while isinstance(link, exp.Union) and end < len(links) and _is_alike(links[end], link):
             end += 1
-        parts = [whole, *ranked[place:end]]
-        plan = _combine_plans(link, _align_types(links[place:end], [part.rows.plan for part in parts], sql))
+        members = [whole, *ranked[place:end]]
+        plan = _combine_plans(
+            link, _align_types(links[place:end], [member.rows.plan for member in members], sql)
+        )
         branches = [
-            branch.map_columns(_places(part.rows.plan, plan, link))
-            for part in parts
-            for branch in part.rows.branches
+            branch.map_columns(_places(member.rows.plan, plan, link))
+            for member in members
+            for branch in member.rows.branches
         ]
-        whole, place = _Ranked(Rows(plan, branches, _sort_scopes(parts), combined=True), (0,)), end
+        whole, place = _Ranked(Rows(plan, branches, _sort_scopes(members), combined=True), (0,)), end
     return whole.rows
 
 
@@ -86,12 +88,12 @@ class _Ranked:
     rank: tuple[int, ...]
 
 
-def _sort_scopes(parts: Sequence[_Ranked]) -> list[Scope]:
+def _sort_scopes(members: Sequence[_Ranked]) -> list[Scope]:
     """The scopes of all: the operands that are a SELECT, then those of set operations among them in turn."""
     ranked = [
-        (_levels((*part.rank, number) if part.rows.combined else part.rank), scope)
-        for part in parts
-        for number, scope in enumerate(part.rows.scopes)
+        (_levels((*member.rank, number) if member.rows.combined else member.rank), scope)
+        for member in members
+        for number, scope in enumerate(member.rows.scopes)
     ]
     return [scope for _, scope in sorted(ranked, key=lambda pair: pair[0])]
 

@@ -124,9 +124,9 @@ class SourceBinder:
 def source_names(select: exp.Select) -> Iterator[str]:
     """What the tables and aliased queries in its FROM are called."""
     from_ = select.args.get("from_")
-    for part in (*([] if from_ is None else [from_]), *(select.args.get("joins") or ())):
-        if part.this.alias_or_name:
-            yield part.this.alias_or_name
+    for clause in (*([] if from_ is None else [from_]), *(select.args.get("joins") or ())):
+        if clause.this.alias_or_name:
+            yield clause.this.alias_or_name
 
 
 def _is_source(inner: exp.Expr) -> bool:

@@ -68,7 +68,7 @@ class JoinBinder:
 
     def _is_comma(self, join: exp.Join) -> bool:
         offset = start(join)
-        plain = not any(join.args.get(part) for part in ("kind", "side", "method", "on", "using"))
+        plain = not any(join.args.get(key) for key in ("kind", "side", "method", "on", "using"))
         return plain and offset is not None and self.sql[offset] == ","
 
     def _bind_join(self, left: Bound, join: exp.Join) -> Bound:
@@ -190,11 +190,11 @@ def _merge_using_columns(
         plan = Project(plan, (*columns, *values), (*(column.name for column in columns), *names))
         for place, ((a, _), value) in enumerate(zip(pairs, values, strict=True), len(columns)):
             stands_for[a] = ColumnRef(place, a.name, value.type)
-        parts = {stands_for[a]: (*scope.sources_of(a), *scope.sources_of(b)) for a, b in pairs}
+        sources = {stands_for[a]: (*scope.sources_of(a), *scope.sources_of(b)) for a, b in pairs}
         scope = replace(
             scope,
             columns=(*scope.columns, *stands_for.values()),
-            coalesced=(*scope.coalesced, *parts.items()),
+            coalesced=(*scope.coalesced, *sources.items()),
         )
     else:
         stands_for = {a: b if kind == "right" else a for a, b in pairs}

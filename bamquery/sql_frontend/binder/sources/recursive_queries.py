@@ -39,7 +39,7 @@ def bind_recursive(
     """
     alias, union = query.args["alias"], query.this
     name = alias.this.name
-    while isinstance(union, exp.Subquery) and not any(union.args.get(part) for part in _OF_ALL_ROWS):
+    while isinstance(union, exp.Subquery) and not any(union.args.get(key) for key in _OF_ALL_ROWS):
         union = union.this
     with errors_at(sql, alias):
         if not isinstance(union, exp.Union) or _names(union.this, name):
@@ -47,9 +47,9 @@ def bind_recursive(
                 f'"{name}" names itself: WITH RECURSIVE needs a query that does not, '
                 "UNION or UNION ALL, and one that does"
             )
-    for part, word in _OF_ALL_ROWS.items():
-        with errors_at(sql, union.args.get(part)):
-            if union.args.get(part) is not None:
+    for key, word in _OF_ALL_ROWS.items():
+        with errors_at(sql, union.args.get(key)):
+            if union.args.get(key) is not None:
                 raise ValueError(f"{word} of a recursive query as a whole is not supported: put it outside")
     with errors_at(sql, union):
         if union.args.get("by_name"):

@@ -74,9 +74,9 @@ def parse_default(text: str) -> exp.Expr:
     """The syntax tree of a default's text."""
     (tree,) = parse(f"SELECT {text}")
     (node,) = tree.expressions
-    for part in node.walk():
+    for below in node.walk():
         for key in ("start", "end", "line", "col"):
-            part.meta.pop(key, None)
+            below.meta.pop(key, None)
     value: exp.Expr = node.pop()
     return value
 

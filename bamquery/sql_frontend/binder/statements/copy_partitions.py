@@ -50,7 +50,7 @@ PARTITION_OPTIONS: Final[Mapping[str, tuple[str, Callable[[exp.Expr | None], Any
         "write_partition_columns": ("write_partition_columns", boolean),
     }
 )
-"""As in `binder_copy`, for every format."""
+"""As in `copy_statements`, for every format."""
 
 
 def bind_partitioning(

@@ -207,8 +207,8 @@ def _format(named: Any, path: str, sql: str) -> str:
                     raise ValueError(f"format: {error}") from None
     if said is not None:
         return said
-    parts = path.lower().rpartition("/")[2].split(".")
-    suffix = parts[-2] if len(parts) > 2 and parts[-1] in ("gz", "zst") else parts[-1]
+    names = path.lower().rpartition("/")[2].split(".")
+    suffix = names[-2] if len(names) > 2 and names[-1] in ("gz", "zst") else names[-1]
     return _SUFFIXES.get(suffix, "csv")
 
 

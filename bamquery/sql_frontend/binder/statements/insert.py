@@ -52,7 +52,7 @@ def bind_insert(tree: exp.Insert, sql: str, catalog: Catalog) -> Insert:
             if named:
                 raise ValueError("DEFAULT VALUES takes no columns")
         return Insert(source.name, arrange_columns(SingleRow(), [], target, sql, defaults))
-    while isinstance(query, exp.Subquery) and not any(query.args.get(part) for part in _CLAUSES):
+    while isinstance(query, exp.Subquery) and not any(query.args.get(key) for key in _CLAUSES):
         query = query.this
     if isinstance(query, exp.Values):
         with errors_at(sql, query):

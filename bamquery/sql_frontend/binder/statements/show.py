@@ -57,12 +57,12 @@ def bind_show(tree: syntax.ShowSubject, sql: str, catalog: Catalog) -> Query:
     else:
         with errors_at(sql, table):
             source = bind_relation_table(
-                subject, table.this if isinstance(table, exp.Identifier) else _plain(table), catalog
+                subject, table.this if isinstance(table, exp.Identifier) else _table_name(table), catalog
             )
     return Query(Scan(source, tuple(range(len(source.schema)))))
 
 
-def _plain(table: exp.Table) -> str:
+def _table_name(table: exp.Table) -> str:
     if table.text("db") == INFORMATION_SCHEMA:
         raise ValueError(f"what is in {INFORMATION_SCHEMA} was not made by SQL: DESCRIBE shows its columns")
     return table.name

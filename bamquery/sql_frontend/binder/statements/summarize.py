@@ -36,12 +36,12 @@ def bind_summarize(tree: syntax.Summarize, sql: str, catalog: Catalog) -> Summar
         query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=query))
     plan = bind_query(query, sql, catalog)
     columns, names = columns_of(plan), unique_names([field.name for field in plan.fields])
-    parts = []
+    figures = []
     for first in range(0, len(names), _COLUMNS_AT_ONCE):
         some = slice(first, first + _COLUMNS_AT_ONCE)
         narrow = prune_columns(merge_projections(Project(plan, columns[some], tuple(names[some]))))
-        parts.append(_bind_figures(narrow, sql, catalog))
-    return Summarize(tuple(parts))
+        figures.append(_bind_figures(narrow, sql, catalog))
+    return Summarize(tuple(figures))
 
 
 def _bind_figures(plan: Plan, sql: str, catalog: Catalog) -> ColumnFigures:

@@ -208,7 +208,7 @@ class ChunkMemory:
             saved_s = rows / self.state.model.paths[Path.BLOCKS].commands / len(self.fragments)
             pinned = [
                 self.state.pin_if_worth(fragment, extent, saved_s)
-                for fragment, extent in self._stored(column, buffer)
+                for fragment, extent in self._stored_extents(column, buffer)
                 if extent is not None
             ]
             if any(isinstance(found, str) for found in pinned):
@@ -226,7 +226,7 @@ class ChunkMemory:
         if key not in self._pinned:
             self._pinned[key] = all(
                 extent is None or self.state.is_pinned(fragment, extent)
-                for fragment, extent in self._stored(column, buffer)
+                for fragment, extent in self._stored_extents(column, buffer)
             )
         return self._pinned[key]
 
@@ -246,7 +246,9 @@ class ChunkMemory:
     def _pin(self, column: str, buffer: str) -> NDArray[np.uint64] | None:
         lowest = self.fragments[0]
         found = np.zeros(self.fragments[-1] + 1 - lowest, np.uint64)
-        for number, (fragment, extent) in zip(self.fragments, self._stored(column, buffer), strict=True):
+        for number, (fragment, extent) in zip(
+            self.fragments, self._stored_extents(column, buffer), strict=True
+        ):
             if extent is None:
                 continue
             pinned = self.state.pin(fragment, extent)
@@ -255,7 +257,7 @@ class ChunkMemory:
             found[number - lowest] = (pinned.address - extent.offset) % (1 << 64)
         return found
 
-    def _stored(self, column: str, buffer: str) -> list[tuple[Fragment, Extent | None]]:
+    def _stored_extents(self, column: str, buffer: str) -> list[tuple[Fragment, Extent | None]]:
         stored = self.listed.resident.stored(column, buffer)
         return [stored[number] for number in self.fragments]
 

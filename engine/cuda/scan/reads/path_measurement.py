@@ -48,17 +48,17 @@ def measure_paths(chunk: ChunkMemory, columns: list[ScanColumn], assumed: GpuPro
             return None
         chunk.state.wait_for(chunk.state.stream)
         streamed.append(loaded.seconds())
-        checked.append(_seconds(chunk, _clocked(chunk, reads.check)))
+        checked.append(_seconds(chunk, _clock_of_call(chunk, reads.check)))
     vectors = np.arange(0, chunk.rows.count, _PICKED)
-    picked = _fastest(chunk, partial(reads.pick, vectors * VECTOR_ROWS))
+    picked = _fastest_run(chunk, partial(reads.pick, vectors * VECTOR_ROWS))
     places = reads.block_places()
     if not len(places[0]):
         return None
     rows = places[0]
-    fetched = _fastest(chunk, partial(reads.fetch, *places))
-    alone = _fastest(chunk, partial(reads.fetch, rows[:1], places[1][:1]))
-    loaded_rows = _fastest(chunk, partial(reads.load, rows))
-    start = _fastest(chunk, partial(reads.load, rows[:1]))
+    fetched = _fastest_run(chunk, partial(reads.fetch, *places))
+    alone = _fastest_run(chunk, partial(reads.fetch, rows[:1], places[1][:1]))
+    loaded_rows = _fastest_run(chunk, partial(reads.load, rows))
+    start = _fastest_run(chunk, partial(reads.load, rows[:1]))
     size = int(reads.sizes.sum())
     return GpuProfile(
         stream=size / min(streamed),
@@ -82,7 +82,7 @@ _Clock: TypeAlias = "Callable[[], float]"
 """Seconds that something took on the GPU, once it has ended."""
 
 
-def _fastest(chunk: ChunkMemory, start: Callable[[], _Clock]) -> float:
+def _fastest_run(chunk: ChunkMemory, start: Callable[[], _Clock]) -> float:
     return min(_seconds(chunk, start()) for _ in range(_TURNS))
 
 
@@ -91,7 +91,7 @@ def _seconds(chunk: ChunkMemory, clock: _Clock) -> float:
     return clock()
 
 
-def _clocked(chunk: ChunkMemory, start: Callable[[], object]) -> _Clock:
+def _clock_of_call(chunk: ChunkMemory, start: Callable[[], object]) -> _Clock:
     """Of what has no clock of its own; the host must have nothing else to do until it is started."""
     clock = chunk.clock(chunk.state.stream)
     start()

@@ -20,7 +20,7 @@ import bamquery
 from bamquery.connection.connection import Connection
 from bamquery.data_types.names import type_name
 from bamquery.errors import BamQueryError, ExecutionError, UnsupportedError
-from bamquery.plan.literals import interval_strings as interval_text
+from bamquery.plan.literals import interval_strings
 from tests.oracle import connect
 from tests.values import plain
 
@@ -125,7 +125,7 @@ def texts_of(intervals: pa.Array[Any]) -> pa.Array[Any]:
     """What casts to each of these intervals."""
     return pa.array(
         [
-            None if span is None else interval_text.write(span.months, span.days, span.nanoseconds // 1000)
+            None if span is None else interval_strings.write(span.months, span.days, span.nanoseconds // 1000)
             for span in intervals.to_pylist()
         ],
         pa.large_string(),

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from bamquery.data_types.type_groups import HUGEINT, INTERVAL
-from bamquery.plan.literals import interval_strings as interval_text
+from bamquery.plan.literals import interval_strings
 from tests.sql.randomized.casts import strings as texts
 
 TYPES: Final[Mapping[str, pa.DataType]] = MappingProxyType(
@@ -153,7 +153,7 @@ def string_of_value(plain: Any, kind: Any) -> str:
     if pa.types.is_large_binary(kind):
         return "".join(rf"\x{byte:02X}" for byte in plain)
     if kind == INTERVAL:
-        return interval_text.write(*plain)
+        return interval_strings.write(*plain)
     if pa.types.is_date32(kind):
         return _date_text(plain)
     if pa.types.is_time(kind):

@@ -136,9 +136,9 @@ class Column:
         """Other values of the same type."""
         kind = self.type()
         if kind.id() != TypeId.LIST:
-            return Column.of(values, kind)
+            return Column.from_values(values, kind)
         flat = [v for one in values for v in one]
-        offsets = Column.of(np.cumsum([0, *map(len, values)]).tolist(), INT32)
+        offsets = Column.from_values(np.cumsum([0, *map(len, values)]).tolist(), INT32)
         return Column(kind, len(values), None, None, 0, 0, [offsets, self.child(1).made(flat)])
 
     def list_view(self):
@@ -150,7 +150,7 @@ class Column:
         return self.child(1).made([v for one in self.values() for v in one])
 
     @classmethod
-    def of(cls, values: list[Any], kind: DataType) -> Column:
+    def from_values(cls, values: list[Any], kind: DataType) -> Column:
         assert kind.id() != TypeId.LIST
         stored = [wrapped(value, kind) for value in values]
         mask = np.array([value is not None for value in stored], bool)
@@ -158,7 +158,7 @@ class Column:
         if kind.id() == TypeId.STRING:
             texts = np.empty(len(stored), object)
             texts[:] = [b"" if v is None else v for v in stored]
-            offsets = cls.of([0] * (len(stored) + 1), DataType(TypeId.INT32))
+            offsets = cls.from_values([0] * (len(stored) + 1), DataType(TypeId.INT32))
             return cls(kind, len(stored), Buffer(texts), Buffer(mask) if nulls else None, nulls, 0, [offsets])
         if kind.id() == TypeId.DECIMAL128:
             raw = b"".join((v or 0).to_bytes(16, "little", signed=True) for v in stored)
@@ -211,7 +211,7 @@ class Column:
 
     @staticmethod
     def from_scalar(scalar, size, stream=None, mr=None):
-        return Column.of([scalar.value] * size, scalar.kind)
+        return Column.from_values([scalar.value] * size, scalar.kind)
 
     @staticmethod
     def all_null_like(like, size, stream=None, mr=None):
@@ -225,14 +225,14 @@ class Column:
     def from_arrow(array, stream=None, mr=None):
         kind = _from_arrow_type(array.type)
         if kind.id() == TypeId.STRING:
-            return Column.of(array.cast(pa.large_binary()).to_pylist(), kind)
+            return Column.from_values(array.cast(pa.large_binary()).to_pylist(), kind)
         if kind.id() == TypeId.DECIMAL128:
-            return Column.of(
+            return Column.from_values(
                 [None if v is None else int(v.scaleb(-kind.scale(), WIDE)) for v in array.to_pylist()], kind
             )
         if pa.types.is_temporal(array.type):
             array = array.view(pa.int32() if pa.types.is_date32(array.type) else pa.int64())
-        return Column.of(array.to_pylist(), kind)
+        return Column.from_values(array.to_pylist(), kind)
 
     def to_arrow(self, metadata=None, stream=None):
         kind, values = self.type(), self.values()

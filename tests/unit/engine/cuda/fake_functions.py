@@ -99,9 +99,11 @@ def binary_operation(lhs, rhs, op, output_type, stream=None, mr=None):
         assert output_type == lhs.type(), f"{name} of {lhs.type().id()!r} to {output_type.id()!r}"
     if name.startswith("NULL_LOGICAL"):
         function = _kleene(name.endswith("OR"))
-        return Column.of(list(map(function, _spread(lhs, rows), _spread(rhs, rows))), output_type)
+        return Column.from_values(list(map(function, _spread(lhs, rows), _spread(rhs, rows))), output_type)
     pairs = zip(_spread(lhs, rows), _spread(rhs, rows), strict=True)
-    return Column.of([None if a is None or b is None else _PLAIN[name](a, b) for a, b in pairs], output_type)
+    return Column.from_values(
+        [None if a is None or b is None else _PLAIN[name](a, b) for a, b in pairs], output_type
+    )
 
 
 def _float_function(numpy):
@@ -133,11 +135,13 @@ _UNARY = {
 def unary_operation(column, op, stream=None, mr=None):
     name = UnaryOperator(op).name
     assert name in ("ABS", "NOT", "BIT_INVERT") or column.type().id() in FLOATS
-    return Column.of([None if v is None else _UNARY[name](v) for v in column.values()], column.type())
+    return Column.from_values(
+        [None if v is None else _UNARY[name](v) for v in column.values()], column.type()
+    )
 
 
 def _flags(test):
-    return lambda column, stream=None, mr=None: Column.of([test(v) for v in column.values()], BOOL)
+    return lambda column, stream=None, mr=None: Column.from_values([test(v) for v in column.values()], BOOL)
 
 
 def cast(column, kind, stream=None, mr=None):
@@ -146,7 +150,7 @@ def cast(column, kind, stream=None, mr=None):
     assert own.id() not in (*UNITS, TypeId.TIMESTAMP_DAYS)
     assert TypeId.DECIMAL128 not in (own.id(), kind.id()) or (own.scale() == kind.scale() == 0)
     assert not (own.id() == TypeId.BOOL8 and kind.id() == TypeId.DECIMAL128)
-    return Column.of(column.values(), kind)
+    return Column.from_values(column.values(), kind)
 
 
 def copy_if_else(lhs, rhs, mask, stream=None, mr=None):
@@ -154,16 +158,16 @@ def copy_if_else(lhs, rhs, mask, stream=None, mr=None):
     assert mask.type() == BOOL
     rows = mask.size()
     triples = zip(mask.values(), _spread(lhs, rows), _spread(rhs, rows), strict=True)
-    return Column.of([a if m else b for m, a, b in triples], lhs.type())
+    return Column.from_values([a if m else b for m, a, b in triples], lhs.type())
 
 
 def replace_nulls(column, other, stream=None, mr=None):
     assert column.type() == other.type()
-    return Column.of([other.value if v is None else v for v in column.values()], column.type())
+    return Column.from_values([other.value if v is None else v for v in column.values()], column.type())
 
 
 def normalize(column, inplace=False, stream=None, mr=None):
-    return Column.of(
+    return Column.from_values(
         [None if v is None else (math.nan if v != v else v + 0.0) for v in column.values()], column.type()
     )
 
@@ -190,7 +194,7 @@ def scatter(source, positions, target, stream=None, mr=None):
         values = into.values()
         for place, value in zip(positions.values(), column.values(), strict=True):
             values[place] = value
-        columns.append(Column.of(values, column.type()))
+        columns.append(Column.from_values(values, column.type()))
     return Table(columns)
 
 
@@ -210,11 +214,11 @@ def concatenate(columns, stream=None, mr=None):
 
 def apply_retention_mask(table, mask, stream=None, mr=None):
     kept = [i for i, keep in enumerate(mask.values()) if keep]
-    return gather(table, Column.of(kept, INT32), OutOfBoundsPolicy.DONT_CHECK)
+    return gather(table, Column.from_values(kept, INT32), OutOfBoundsPolicy.DONT_CHECK)
 
 
 def sequence(size, init, step, stream=None):
-    return Column.of([init.value + i * step.value for i in range(size)], init.kind)
+    return Column.from_values([init.value + i * step.value for i in range(size)], init.kind)
 
 
 def repeat(table, counts, stream=None):
@@ -225,11 +229,11 @@ def repeat(table, counts, stream=None):
 
 
 def count_elements(lists, stream=None, mr=None):
-    return Column.of(list(map(len, lists.values())), INT32)
+    return Column.from_values(list(map(len, lists.values())), INT32)
 
 
 def interleave_columns(table, stream=None, mr=None):
-    return Column.of([v for row in table.rows() for v in row], table.columns()[0].type())
+    return Column.from_values([v for row in table.rows() for v in row], table.columns()[0].type())
 
 
 def _rank(value: Any) -> Any:
@@ -253,7 +257,7 @@ def stable_sorted_order(table, orders, nulls, stream=None, mr=None):
             return (missing != low, 0 if missing else _rank(values[i]))
 
         positions.sort(key=key, reverse=order == Order.DESCENDING)  # stable, also in reverse
-    return Column.of(positions, INT32)
+    return Column.from_values(positions, INT32)
 
 
 def sort(table, orders, nulls, stream=None, mr=None):
@@ -264,7 +268,9 @@ def sort(table, orders, nulls, stream=None, mr=None):
 def contains(haystack, needles, stream=None, mr=None):
     assert haystack.type() == needles.type()
     known = {_hashable([v]) for v in haystack.values()}
-    return Column.of([None if v is None else _hashable([v]) in known for v in needles.values()], BOOL)
+    return Column.from_values(
+        [None if v is None else _hashable([v]) in known for v in needles.values()], BOOL
+    )
 
 
 def encode(table, stream=None, mr=None):
@@ -274,8 +280,10 @@ def encode(table, stream=None, mr=None):
         first.setdefault(row, i)
     distinct = sorted(first, key=repr)  # any order but that of appearance
     codes = {row: i for i, row in enumerate(distinct)}
-    places = Column.of([first[row] for row in distinct], INT32)
-    return gather(table, places, OutOfBoundsPolicy.DONT_CHECK), Column.of([codes[r] for r in rows], INT32)
+    places = Column.from_values([first[row] for row in distinct], INT32)
+    return gather(table, places, OutOfBoundsPolicy.DONT_CHECK), Column.from_values(
+        [codes[r] for r in rows], INT32
+    )
 
 
 def hash_partition(table, keys, count, hash_function=None, seed=0, stream=None, mr=None):
@@ -284,7 +292,7 @@ def hash_partition(table, keys, count, hash_function=None, seed=0, stream=None, 
     for i, row in enumerate(chosen):
         parts[hash(repr((seed, _hashable(list(row))))) % count].append(i)
     starts = np.cumsum([0, *map(len, parts)]).tolist()
-    order = Column.of([i for part in parts for i in part], INT32)
+    order = Column.from_values([i for part in parts for i in part], INT32)
     return gather(table, order, OutOfBoundsPolicy.DONT_CHECK), starts[:-1]
 
 
@@ -298,4 +306,4 @@ def inner_join(left, right, nulls_equal, stream=None, mr=None):
         places.setdefault(tuple(row), []).append(i)
     pairs = [(i, j) for i, row in enumerate(left.rows()) for j in places.get(tuple(row), [])]
     pairs.reverse()  # libcudf promises no order
-    return Column.of([i for i, _ in pairs], INT32), Column.of([j for _, j in pairs], INT32)
+    return Column.from_values([i for i, _ in pairs], INT32), Column.from_values([j for _, j in pairs], INT32)

@@ -72,7 +72,7 @@ class GroupBy:
             found = []
             for code in dict.fromkeys(codes):
                 found += _running(name, [v for c, v in zip(codes, values, strict=True) if c == code], kind)
-            results.append(Table([Column.of(found, kind)]))
+            results.append(Table([Column.from_values(found, kind)]))
         return self._keys, results
 
     def aggregate(self, requests, stream=None, mr=None):
@@ -92,8 +92,10 @@ class GroupBy:
             kind = request.values.type()
             (name,) = request.aggregations
             found = [_aggregated(name, groups[row], kind) for row in first]
-            results.append(Table([Column.of(found, INT32 if name.startswith("count") else kind)]))
-        keys = gather(self._keys, Column.of(list(first.values()), INT32), OutOfBoundsPolicy.DONT_CHECK)
+            results.append(Table([Column.from_values(found, INT32 if name.startswith("count") else kind)]))
+        keys = gather(
+            self._keys, Column.from_values(list(first.values()), INT32), OutOfBoundsPolicy.DONT_CHECK
+        )
         return keys, results
 
 
@@ -110,5 +112,5 @@ def scan(column, aggregation, inclusive, stream=None, mr=None):
     kind = column.type()
     if aggregation == "sum":
         assert not column.null_count()
-        return Column.of(np.cumsum(np.array(column.values())).tolist(), kind)
-    return Column.of(_running(aggregation, column.values(), kind), kind)
+        return Column.from_values(np.cumsum(np.array(column.values())).tolist(), kind)
+    return Column.from_values(_running(aggregation, column.values(), kind), kind)

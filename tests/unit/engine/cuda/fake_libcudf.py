@@ -111,7 +111,7 @@ def modules() -> dict[str, ModuleType]:
             "cast": cast,
         },
         "pylibcudf.column_factories": {
-            "make_empty_column": lambda kind, stream=None, mr=None: Column.of([], kind)
+            "make_empty_column": lambda kind, stream=None, mr=None: Column.from_values([], kind)
         },
         "pylibcudf.concatenate": {"concatenate": concatenate},
         "pylibcudf.copying": {

@@ -26,13 +26,13 @@ def _texts(function, out=None):
         plain = [a.value if isinstance(a, Scalar) else a for a in args]
         values = [None if v is None else function(v.decode(), *plain) for v in column.values()]
         encoded = [v.encode() if isinstance(v, str) else v for v in values]
-        return Column.of(encoded, out or DataType(TypeId.STRING))
+        return Column.from_values(encoded, out or DataType(TypeId.STRING))
 
     return apply
 
 
 def _byte_counts(column, stream=None, mr=None):
-    return Column.of([None if v is None else len(v) for v in column.values()], INT32)
+    return Column.from_values([None if v is None else len(v) for v in column.values()], INT32)
 
 
 def _like(text: str, pattern: str) -> bool:
@@ -53,7 +53,7 @@ def _stripped(text, side, what):
 
 def _concatenated(table, separator, narep, stream=None, mr=None):
     assert narep.value is None
-    return Column.of(
+    return Column.from_values(
         [None if None in row else b"".join(row) for row in table.rows()], DataType(TypeId.STRING)
     )
 
@@ -77,21 +77,21 @@ def _written(column, pattern, names, stream=None, mr=None):
         for digits in (3, 6, 9):
             text = text.replace(f"%{digits}f", f"{fraction:0{digits}d}")
         texts.append(text.encode())
-    return Column.of(texts, DataType(TypeId.STRING))
+    return Column.from_values(texts, DataType(TypeId.STRING))
 
 
 def _digits(column, stream=None, mr=None):
     scale = -column.type().scale()
     texts = [None if v is None else f"{Decimal(v).scaleb(-scale, WIDE):f}".encode() for v in column.values()]
-    return Column.of(texts, DataType(TypeId.STRING))
+    return Column.from_values(texts, DataType(TypeId.STRING))
 
 
 def _boolean_texts(column, yes, no, stream=None, mr=None):
     texts = [None if v is None else (yes if v else no).value for v in column.values()]
-    return Column.of(texts, DataType(TypeId.STRING))
+    return Column.from_values(texts, DataType(TypeId.STRING))
 
 
 def _joined_lists(lists, separator, no_separator, no_text, separate_nulls, policy, stream=None, mr=None):
     assert policy.name == "NULL_ELEMENT"
     texts = [separator.value.join(one) if one else None for one in lists.values()]
-    return Column.of(texts, DataType(TypeId.STRING))
+    return Column.from_values(texts, DataType(TypeId.STRING))

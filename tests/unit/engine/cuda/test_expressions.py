@@ -11,7 +11,7 @@ import pytest
 from bamquery.engine.device import Device
 from bamquery.plan.expressions import Call, ColumnRef, Members
 from bamquery.plan.nodes import Field
-from tests import device_cases
+from tests.devices import cases as device_cases
 
 EVERY = {
     "arithmetic": 13,

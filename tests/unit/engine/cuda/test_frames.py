@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bamquery.engine.device import Device
-from tests import device_frames
+from tests.devices import frames as device_frames
 from tests.effort import spread
 from tests.strategies import ALL_TYPES
 

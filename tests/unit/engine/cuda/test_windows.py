@@ -15,9 +15,10 @@ from bamquery.engine.operators.window.window import Window
 from bamquery.plan import nodes
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Literal, SortKey
 from bamquery.plan.windows import Bound, WindowCall, WindowFrame
-from tests import device_vectors, device_windows
 from tests.conformance.harness import Rows, assert_same, run
 from tests.conformance.spilling import run_spilling
+from tests.devices import vectors as device_vectors
+from tests.devices import windows as device_windows
 from tests.effort import effort, spread
 from tests.strategies import ALL_TYPES
 

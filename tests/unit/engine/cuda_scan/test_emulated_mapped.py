@@ -34,7 +34,7 @@ def test_what_has_just_been_written_is_cached(scan_modules: None, tmp_path: Path
 
 def test_credit_adds_up(scan_modules: None, gpu: Any, tmp_path: Path) -> None:
     from bamquery.engine.cuda.scan.resources import pinned_files
-    from tests.scan_cases import every_type
+    from tests.devices.scan_cases import every_type
     from tests.stored import stored
 
     with stored(tmp_path / "db", every_type(9000, nulls="none")) as table:

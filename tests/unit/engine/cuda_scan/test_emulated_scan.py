@@ -11,6 +11,7 @@ import pytest
 
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.storage.tables.snapshot import Snapshot
+from tests.devices.scan_cases import KEYS, check, compare, every_type, require_same, run
 from tests.gpu.scan.test_scan import (  # noqa: F401 - run here as well
     test_a_cancelled_scan_stops_and_the_next_one_answers,
     test_direct_reads,
@@ -30,7 +31,6 @@ from tests.gpu.scan.test_scan_faults import (  # noqa: F401 - run here as well
     test_an_error_in_the_middle_of_a_scan,
     test_bytes_that_are_not_those_that_were_written,
 )
-from tests.scan_cases import KEYS, check, compare, every_type, require_same, run
 from tests.stored import stored
 from tests.unit.engine.cuda_scan.fake_gpu import FakeGpu
 

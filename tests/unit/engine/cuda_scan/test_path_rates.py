@@ -13,8 +13,8 @@ from bamquery.storage.read_planner.device_profile import DeviceProfile
 from bamquery.storage.read_planner.hit_pyramid import LEVELS, HitPyramid
 from bamquery.storage.read_planner.planner import Strategy, plan_reads
 from bamquery.storage.read_planner.profile_cache import cache_file
+from tests.devices.scan_cases import check, compare, every_type
 from tests.gpu.scan.test_scan_packed import packable
-from tests.scan_cases import check, compare, every_type
 from tests.stored import stored
 
 VECTORS = 32_768

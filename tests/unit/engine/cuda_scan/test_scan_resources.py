@@ -12,7 +12,7 @@ import pytest
 from bamquery.errors import CancelledError, GpuError
 from bamquery.storage.files.mapped_files import MAPPED_FILES
 from bamquery.storage.tables.snapshot import Snapshot
-from tests.scan_cases import check, compare, every_type, run
+from tests.devices.scan_cases import check, compare, every_type, run
 from tests.stored import stored
 from tests.unit.engine.cuda_scan.fake_gpu import FakeGpu
 

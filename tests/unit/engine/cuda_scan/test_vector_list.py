@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bamquery.errors import CancelledError
-from tests.scan_cases import check, compare, every_type, run
+from tests.devices.scan_cases import check, compare, every_type, run
 from tests.stored import stored
 from tests.unit.engine.cuda_scan.fake_gpu import FakeGpu
 

@@ -13,7 +13,7 @@ from bamquery.engine.execution.spill_files import SpillFile
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.errors import StorageError
 from bamquery.plan.nodes import Field
-from tests.device_frames import batch_of, fields_of
+from tests.devices.frames import batch_of, fields_of
 from tests.values import plain, same
 
 

@@ -91,7 +91,7 @@ def test_certificates_and_keys_come_together(pems: list[str]) -> None:
         options(*where, "--tls-client-ca", pems[1])
 
 
-def test_limits_and_settings() -> None:
+def test_limits_and_settings(capsys: pytest.CaptureFixture[str]) -> None:
     made = options(
         *(
             "--flight",
@@ -121,8 +121,10 @@ def test_limits_and_settings() -> None:
     assert made.allowed_directories == (Path("/a"), Path("b"))
     with pytest.raises(SettingError, match="--memory-limit"):
         options("--flight", "127.0.0.1:0", "--memory-limit", "much")
-    with pytest.raises(SettingError, match="name=value"):
-        options("--flight", "127.0.0.1:0", "--set", "threads")
+    for setting in ("threads", "=2", " = 2"):
+        with pytest.raises(SystemExit):
+            options("--flight", "127.0.0.1:0", "--set", setting)
+        assert f"--set: it takes name=value, not {setting!r}" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         options("--flight", "127.0.0.1:0", "--max-statements", "0")
 

@@ -24,7 +24,7 @@ class _Picky(CpuDevice):
     """Has no upper(), and says so as a GPU does."""
 
     name = "cuda:0"  # type: ignore[assignment]
-    capabilities = replace(CPU, device="cuda", on_host=False, part_gaps=_no_upper)  # type: ignore[misc]
+    capabilities = replace(CPU, device="cuda", on_host=False, node_gaps=_no_upper)  # type: ignore[misc]
 
 
 @pytest.fixture
@@ -81,6 +81,6 @@ def test_what_the_cpu_refuses_too_is_refused(
     con: bamquery.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     con.set("allow_cpu", True)
-    monkeypatch.setattr(CpuDevice, "capabilities", replace(CPU, part_gaps=_no_upper))
+    monkeypatch.setattr(CpuDevice, "capabilities", replace(CPU, node_gaps=_no_upper))
     with pytest.raises(bamquery.UnsupportedError, match=r"no upper\(\)"):
         con.sql(SQL).to_arrow()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bamquery.plan.expressions import Expression
 from bamquery.sql_frontend.statement_binder import bind
 from tests import oracle as duck
-from tests.device_cases import pairs, single
+from tests.devices.cases import pairs, single
 from tests.plans import MemoryCatalog, SchemaOnly
 from tests.strategies import arrays
 

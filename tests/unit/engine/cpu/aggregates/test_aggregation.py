@@ -182,7 +182,7 @@ def test_calls_over_one_state_share_it() -> None:
     batch = TABLE.to_batches()[0]
     together = CpuAggregation([COLUMNS["k"]], calls)
     state = together.merge([together.partial(batch.slice(0, 200)), together.partial(batch.slice(200))])
-    assert len(state.parts) == 5
+    assert len(state.aggregates) == 5
     again = together.from_arrow(together.to_arrow(state))
     for given in (state, again):
         found = together.final(given)

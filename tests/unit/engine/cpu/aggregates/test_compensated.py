@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bamquery.engine.cpu.aggregates.accumulator import concatenate_parts
+from bamquery.engine.cpu.aggregates.accumulator import concatenate_state_columns
 from bamquery.engine.cpu.aggregates.compensated import CompensatedSum
 
 
@@ -23,7 +23,7 @@ def _merged(accumulator: CompensatedSum, values: list[Any], codes: list[int], cu
         accumulator.partial(column.slice(start, end - start), np.array(codes[start:end], np.int64), 2)
         for start, end in pairwise(bounds)
     ]
-    parts = tuple(concatenate_parts(own) for own in zip(*states, strict=True))
+    parts = tuple(concatenate_state_columns(own) for own in zip(*states, strict=True))
     return accumulator.final(accumulator.merge(parts, np.tile([0, 1], len(states)), 2)).to_pylist()
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.cpu.keys import join_table
 from bamquery.engine.cpu.keys.join_table import CpuJoinTable
-from tests.device_joins import check_join_keys, check_partition, check_take_or_null
+from tests.devices.joins import check_join_keys, check_partition, check_take_or_null
 
 
 def _batch(*columns: pa.Array) -> pa.RecordBatch:

@@ -13,7 +13,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from bamquery.engine.cpu.strings.graphemes import graphemes, reversed_text
+from bamquery.engine.cpu.strings.graphemes import graphemes, reversed_string
 from bamquery.plan.expressions import Call, ColumnRef
 from bamquery.statement_context.cancellation import use_cancellation_check
 from tests.oracle import evaluate
@@ -56,7 +56,7 @@ def test_as_duckdb(oracle: duckdb.DuckDBPyConnection, text: str) -> None:
 
 
 def require_same(connection: duckdb.DuckDBPyConnection, texts: list[str]) -> None:
-    ours = pa.table({"a": texts, "b": [reversed_text(text) for text in texts]})
+    ours = pa.table({"a": texts, "b": [reversed_string(text) for text in texts]})
     with registered(connection, ours) as name:
         assert (
             connection.execute(f"SELECT a, b, reverse(a) FROM {name} WHERE b != reverse(a)").fetchall() == []

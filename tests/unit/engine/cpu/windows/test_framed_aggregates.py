@@ -26,8 +26,8 @@ from bamquery.engine.windows.partitions import Partitions
 from bamquery.engine.windows.ranges import Ranges
 from bamquery.plan import nodes
 from bamquery.plan.expressions import AggregateCall, ColumnRef, SortKey
-from tests.device_frames import KINDS, batch_of
-from tests.device_windows import check_parts_of_a_partition
+from tests.devices.frames import KINDS, batch_of
+from tests.devices.windows import check_parts_of_a_partition
 from tests.values import plain, same
 
 HUGEINT = pa.decimal128(38, 0)

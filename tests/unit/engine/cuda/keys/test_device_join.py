@@ -13,7 +13,7 @@ import pytest
 
 from bamquery.engine.device import Device
 from bamquery.engine.operators.join.device_join import DeviceJoin
-from tests import device_joined_rows as checks
+from tests.devices import joined_rows as checks
 
 SIZES = (0, 1, 40)
 

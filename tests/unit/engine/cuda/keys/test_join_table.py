@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bamquery.engine.device import Device
-from tests.device_joins import check_join_keys, check_partition, check_take_or_null
+from tests.devices.joins import check_join_keys, check_partition, check_take_or_null
 
 SIZES = (0, 1, 33)
 

@@ -48,7 +48,7 @@ def test_types_and_values(folders: tuple[str, ...], kind: pa.DataType, expected:
 
 def test_types_can_be_said() -> None:
     assert values("1", options=PathOptions(guess_types=False)) == (pa.large_string(), ["1"])
-    assert values("1", options=PathOptions(partition_texts=("k",))) == (pa.large_string(), ["1"])
+    assert values("1", options=PathOptions(partition_strings=("k",))) == (pa.large_string(), ["1"])
 
 
 def test_a_value_that_is_no_text() -> None:
@@ -81,7 +81,7 @@ def test_files_that_differ_in_their_keys() -> None:
     with pytest.raises(IngestError, match=r"j=1/f\.csv: its folders have other keys"):
         partition_columns(files, PathOptions(partitioned=True))
     with pytest.raises(IngestError, match='no key "z"'):
-        partition_columns(files[:1], PathOptions(partitioned=True, partition_texts=("z",)))
+        partition_columns(files[:1], PathOptions(partitioned=True, partition_strings=("z",)))
 
 
 @pytest.mark.parametrize("value", ["a b/=%é", "", "..", "x~_-.9", "\n\\:*?"])

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from bamquery.engine.device import Device
 from tests.conformance.harness import random_column
-from tests.device_frames import assert_equal, batch_of, fields_of
+from tests.devices.frames import assert_equal, batch_of, fields_of
 from tests.strategies import ALL_TYPES, CHUNK_SIZES
 
 _DENSE, _SPARSE = [0, 1, 2, 3, 7], [0, 1, -(2**62), 2**62, 10**12]

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "storage/native/packed/pack.hpp"
+#include "storage/native/packed/packing/pack.hpp"
 
 namespace bamquery {
 

@@ -1,4 +1,4 @@
-#include "storage/native/packed/take.hpp"
+#include "storage/native/packed/selecting/take.hpp"
 
 #include <algorithm>
 #include <cstring>

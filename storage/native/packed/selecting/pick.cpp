@@ -1,4 +1,4 @@
-#include "storage/native/packed/pick.hpp"
+#include "storage/native/packed/selecting/pick.hpp"
 
 #include <array>
 #include <cstring>

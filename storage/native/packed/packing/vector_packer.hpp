@@ -9,9 +9,9 @@
 
 #include "storage/native/bitmap.hpp"
 #include "storage/native/packed/codes.hpp"
-#include "storage/native/packed/distinct_bits.hpp"
-#include "storage/native/packed/numbers.hpp"
-#include "storage/native/packed/window.hpp"
+#include "storage/native/packed/packing/distinct_bits.hpp"
+#include "storage/native/packed/packing/numbers.hpp"
+#include "storage/native/packed/packing/window.hpp"
 
 namespace bamquery {
 

@@ -1,4 +1,4 @@
-#include "storage/native/packed/pack.hpp"
+#include "storage/native/packed/packing/pack.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -7,8 +7,8 @@
 #include <string>
 
 #include "driver/native/crc32c.hpp"
-#include "storage/native/packed/vector_packer.hpp"
-#include "storage/native/packed/vector_values.hpp"
+#include "storage/native/packed/packing/vector_packer.hpp"
+#include "storage/native/packed/packing/vector_values.hpp"
 
 namespace bamquery {
 namespace {

@@ -1,4 +1,4 @@
-#include "storage/native/packed/numbers.hpp"
+#include "storage/native/packed/packing/numbers.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -21,7 +21,7 @@ from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import Call, ColumnRef, Expression, Literal
 from bamquery.plan.nodes import Field, JoinKind
 from tests.conformance.harness import Rows, random_column, run
-from tests.device_frames import assert_equal, batch_of
+from tests.devices.frames import assert_equal, batch_of
 from tests.strategies import ALL_TYPES, CHUNK_SIZES
 
 KINDS: tuple[JoinKind, ...] = ("inner", "left", "right", "full", "semi", "anti", "mark", "single")

@@ -18,7 +18,7 @@ from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Expression
 from bamquery.plan.nodes import Field, SingleRow, SortKey, Window
 from bamquery.plan.windows import Bound, WindowCall, WindowFrame
 from tests.conformance.harness import random_column
-from tests.device_frames import assert_equal
+from tests.devices.frames import assert_equal
 from tests.strategies import ALL_TYPES
 
 INT, DOUBLE, TEXT = pa.int64(), pa.float64(), pa.large_string()

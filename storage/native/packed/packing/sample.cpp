@@ -1,4 +1,4 @@
-#include "storage/native/packed/sample.hpp"
+#include "storage/native/packed/packing/sample.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,8 +9,8 @@
 #include <numeric>
 #include <type_traits>
 
-#include "storage/native/packed/vector_packer.hpp"
-#include "storage/native/packed/vector_values.hpp"
+#include "storage/native/packed/packing/vector_packer.hpp"
+#include "storage/native/packed/packing/vector_values.hpp"
 
 namespace bamquery {
 namespace {

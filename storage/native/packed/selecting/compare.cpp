@@ -1,4 +1,4 @@
-#include "storage/native/packed/compare.hpp"
+#include "storage/native/packed/selecting/compare.hpp"
 
 #include <algorithm>
 #include <array>

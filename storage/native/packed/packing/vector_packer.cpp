@@ -1,4 +1,4 @@
-#include "storage/native/packed/vector_packer.hpp"
+#include "storage/native/packed/packing/vector_packer.hpp"
 
 #include <algorithm>
 #include <bit>

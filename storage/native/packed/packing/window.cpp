@@ -1,4 +1,4 @@
-#include "storage/native/packed/window.hpp"
+#include "storage/native/packed/packing/window.hpp"
 
 #include <algorithm>
 #include <array>

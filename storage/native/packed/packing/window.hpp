@@ -6,7 +6,7 @@
 
 #include "storage/core/packed_vector.hpp"
 #include "storage/native/packed/codes.hpp"
-#include "storage/native/packed/distinct_bits.hpp"
+#include "storage/native/packed/packing/distinct_bits.hpp"
 
 namespace bamquery {
 

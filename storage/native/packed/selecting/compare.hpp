@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "storage/native/packed/predicate.hpp"
+#include "storage/native/packed/selecting/predicate.hpp"
 
 namespace bamquery {
 

@@ -1,4 +1,4 @@
-#include "storage/native/packed/predicate.hpp"
+#include "storage/native/packed/selecting/predicate.hpp"
 
 #include <algorithm>
 #include <limits>

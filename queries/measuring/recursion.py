@@ -132,6 +132,13 @@ WALKS: Final = (
     _many("5,000 rows", 5000),
     _many("200 rows, UNION", 200, "UNION"),
     Walk(
+        "200 rows, UNION, round",
+        "k",
+        "SELECT range FROM range(200)",
+        "SELECT (k + 200) % (200 * {n}) FROM t",
+        "UNION",
+    ),
+    Walk(
         "200 rows, join",
         "i, n",
         "SELECT range, 0 FROM range(200)",

@@ -27,10 +27,17 @@ FEWEST_ROWS: Final = 8
 """Rows of the first part: fewer are faster one by one."""
 MOST_ROWS: Final = 1 << 15
 """For more, operators cost little beside what they compute, on all threads."""
+_PART_DISTINCT: Final = 4
+"""Of as many where no row is given twice: sets of Python take longer than a device then."""
 MOST_DISTINCT: Final = 1 << 22
 """Rows that are told apart by Python: for more, a device takes less memory."""
 _MADE: Final = 4
 """Times that the columns of a step are there at once: those before, behind and on the way."""
+
+
+def most_rows(*, distinct: bool) -> int:
+    """Of the first part."""
+    return MOST_ROWS // (_PART_DISTINCT if distinct else 1)
 
 
 class ColumnRecursion(SmallRecursion[Frame], Generic[Frame]):

@@ -9,12 +9,12 @@ from typing import Any
 from bamquery.data_types import type_groups as types
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.base.operator import Operator
-from bamquery.engine.operators.recursion import column_recursion
-from bamquery.engine.operators.recursion.column_recursion import ColumnRecursion
+from bamquery.engine.operators.recursion import column_recursion, row_recursion
+from bamquery.engine.operators.recursion.column_recursion import FEWEST_ROWS, ColumnRecursion
 from bamquery.engine.operators.recursion.column_steps import column_step
 from bamquery.engine.operators.recursion.packed_rows import MOST_COLUMNS
 from bamquery.engine.operators.recursion.recursion import Recursion
-from bamquery.engine.operators.recursion.row_recursion import RowRecursion, most_rows
+from bamquery.engine.operators.recursion.row_recursion import RowRecursion
 from bamquery.engine.operators.recursion.row_steps import row_step
 from bamquery.engine.operators.recursion.small_recursion import SmallRecursion
 from bamquery.engine.sources.scan_sources import RecursiveTableSource
@@ -51,9 +51,11 @@ def _small_forms(
         by_column = None
 
     def choose(context: ExecutionContext[Any], rows: int) -> SmallRecursion[Any] | None:
-        if by_column is not None and column_recursion.FEWEST_ROWS <= rows <= column_recursion.MOST_ROWS:
+        if by_column is not None and FEWEST_ROWS <= rows <= column_recursion.most_rows(
+            distinct=plan.distinct
+        ):
             return ColumnRecursion(context, by_column, plan.fields, distinct=plan.distinct)
-        if by_row is not None and rows <= most_rows(distinct=plan.distinct):
+        if by_row is not None and rows <= row_recursion.most_rows(distinct=plan.distinct):
             return RowRecursion(context, by_row, plan.fields, lower, distinct=plan.distinct)
         return None
 

@@ -263,9 +263,9 @@ def test_what_columns_gave_is_known_to_the_device(monkeypatch: pytest.MonkeyPatc
 def test_columns_beyond_the_memory_limit_are_left_to_operators() -> None:
     with bamquery.connect(device="cpu") as con:
         con.sql("SET memory_limit = '24MB'")
-        steps = "SELECT i AS n, 0 AS s FROM range(10_000) r(i) UNION SELECT n, s + 1 FROM t WHERE s < 60"
+        steps = "SELECT i AS n, 0 AS s FROM range(8_000) r(i) UNION SELECT n, s + 1 FROM t WHERE s < 60"
         found = con.sql(f"WITH RECURSIVE t AS ({steps}) SELECT count(*), sum(n), max(s) FROM t")
-        assert found.fetchall() == [(610_000, 61 * 49_995_000, 60)]
+        assert found.fetchall() == [(61 * 8_000, 61 * 31_996_000, 60)]
         details = recursion_details(found)
         assert 0 < details["by_column"] < details["steps"]
 

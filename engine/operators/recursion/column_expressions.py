@@ -79,7 +79,7 @@ def _constant(literal: Literal) -> ColumnFunction | None:
         return None
     valid = np.array(False) if value is None else None
     # An array without a dimension: with numbers of Python or numpy an operation takes twice as long.
-    found = with_bounds(np.array(value or 0, numpy_type(kind)), valid, kind)
+    found = with_bounds(np.array(0 if value is None else value, numpy_type(kind)), valid, kind)
     return lambda columns: found
 
 

@@ -187,3 +187,10 @@ def test_special_values_do_not_come_in(array: Any) -> None:
 )
 def test_others_are_not_for_columns(expression: Expression) -> None:
     assert column_function(expression) is None
+
+
+def test_a_constant_zero_keeps_its_sign() -> None:
+    function = column_function(Call("coalesce", (column(0, DOUBLE), constant(-0.0, DOUBLE)), DOUBLE))
+    assert function is not None
+    found = function([column_from_arrow(pa.array([None, 0.0], DOUBLE))])
+    assert repr(found.values.tolist()) == "[-0.0, 0.0]"

@@ -131,6 +131,38 @@ WALKS: Final = (
     _many_walks("200 rows", 200),
     _many_walks("5,000 rows", 5000),
     _many_walks("200 rows, UNION", 200, "UNION"),
+    Walk(
+        "200 rows, UNION, round",
+        "k",
+        "SELECT range FROM range(200)",
+        "SELECT (k + 200) % (200 * {n}) FROM t",
+        "UNION",
+    ),
+    Walk(
+        "200 rows, join",
+        "i, n",
+        "SELECT range, 0 FROM range(200)",
+        "SELECT e.b, n + 1 FROM t JOIN edges e ON e.a = t.i WHERE n < {n}",
+    ),
+    Walk(
+        "600 rows, join, UNION",
+        "i, n",
+        "SELECT range, 0 FROM range(600)",
+        "SELECT e.b, n + 1 FROM t JOIN edges e ON e.a = t.i WHERE n < {n}",
+        "UNION",
+    ),
+    Walk(
+        "200 texts",
+        "s, i",
+        "SELECT range::VARCHAR, 0 FROM range(200)",
+        "SELECT s, i + 1 FROM t WHERE i < {n}",
+    ),
+    Walk(
+        "200 groups",
+        "k, i",
+        "SELECT range, 0 FROM range(200)",
+        "SELECT k, (max(i) + 1)::INTEGER FROM t GROUP BY k HAVING max(i) < {n}",
+    ),
 )
 
 

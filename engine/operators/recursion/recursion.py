@@ -12,15 +12,14 @@ from bamquery.engine.execution.memory_budget import Announcement
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.recursion.distinct_set import DistinctSet
 from bamquery.engine.operators.recursion.recursive_table import RecursiveTable
-from bamquery.engine.operators.recursion.row_recursion import MOST_ROWS, TIMES_DISTINCT, RowRecursion
-from bamquery.engine.operators.recursion.row_steps import RowStep
+from bamquery.engine.operators.recursion.small_recursion import SmallRecursion
 from bamquery.engine.operators.scan.recursive_table_scan import RecursiveTableScan
 from bamquery.engine.operators.single_row import SingleRow
 from bamquery.engine.operators.values import Values
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.engine.sources.scan_sources import RecursiveTableSource
 from bamquery.plan.expressions import Expression
-from bamquery.plan.nodes import Field, Plan
+from bamquery.plan.nodes import Field
 
 _FEW_ROWS: Final = 10_000
 _SMALL: Final = (RecursiveTableScan, SingleRow, Values)
@@ -38,7 +37,7 @@ class Recursion(Operator[Frame], Generic[Frame]):
         rows: where the step finds the rows of the last one.
         keys: what makes rows equal; empty where rows may come again (UNION ALL).
         fields: of both parts.
-        by_row: the step for few rows, and what makes operators of what it joins; None: it has no such form.
+        small: what computes steps for so many rows of the first part without operators; None: nothing does.
     """
 
     repeats = True
@@ -51,7 +50,7 @@ class Recursion(Operator[Frame], Generic[Frame]):
         keys: Sequence[Expression],
         fields: tuple[Field, ...],
         *,
-        by_row: tuple[RowStep, Callable[[Plan], Operator[Frame]]] | None = None,
+        small: Callable[[ExecutionContext[Frame], int], SmallRecursion[Frame] | None] | None = None,
     ) -> None:
         step = make_step()
         details = {"table": rows.name, "rows": "once each" if keys else "all", "steps": 0}
@@ -60,7 +59,7 @@ class Recursion(Operator[Frame], Generic[Frame]):
         self._make_step = make_step
         self._rows = rows
         self._keys = keys
-        self._by_row = by_row
+        self._small = small
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """Frames as they come, as long as all fit: who wants few rows need not wait for the last step."""
@@ -112,13 +111,13 @@ class Recursion(Operator[Frame], Generic[Frame]):
 
         On the host only: a query that was sent to a GPU is computed there.
         """
-        most = MOST_ROWS if distinct is None else TIMES_DISTINCT * MOST_ROWS
-        if self._by_row is None or not context.device.capabilities.on_host or not 0 < current.rows <= most:
+        if self._small is None or not context.device.capabilities.on_host or not current.rows:
             return
-        step, lower = self._by_row
-        small = RowRecursion(context, step, self.fields, distinct=distinct is not None)
+        small = self._small(context, current.rows)
+        if small is None:
+            return
         with closing(current.frames()) as frames, context.memory.attribute_to(announced):
-            if not small.begin(frames, lower):
+            if not small.begin(frames):
                 return
         with closing(small.frames()) as frames:
             for frame in frames:
@@ -126,14 +125,14 @@ class Recursion(Operator[Frame], Generic[Frame]):
                 yield frame
         self._count(small)
         current.clear()
-        if small.last:
-            current.add(small.frame(small.last))
+        if small.last_rows:
+            current.add(small.last_frame())
             if distinct is not None:
                 for _ in distinct.distinct_frames(small.take_distinct_rows()):
                     pass  # they have been given already
 
-    def _count(self, small: RowRecursion[Frame]) -> None:
-        self.profile.details.update(steps=small.steps, by_row=small.steps)
+    def _count(self, small: SmallRecursion[Frame]) -> None:
+        self.profile.details.update({"steps": small.steps, small.form: small.steps})
         self.children[1].profile.rows = small.rows
 
     def _nonempty_frames(

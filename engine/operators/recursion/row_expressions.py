@@ -6,6 +6,7 @@ device, with `LeftToDeviceError`: which error or null it is, is said in one plac
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
@@ -158,6 +159,17 @@ def _divide(one: float, other: float) -> float:
     return one / other
 
 
+def _root(value: float) -> float:
+    if value < 0:
+        raise LeftToDeviceError
+    return math.sqrt(value)
+
+
+def _rounded(toward: Callable[[float], int]) -> Callable[[float], float]:
+    """A whole DOUBLE with the number's sign, which a zero has too."""
+    return lambda value: math.copysign(toward(value), value)
+
+
 def _doubles_only(make: _Make) -> _Make:
     return lambda functions, kinds, kind: make(functions, kinds, kind) if kind == pa.float64() else None
 
@@ -287,6 +299,9 @@ _CALLS: Final[Mapping[str, _Make]] = MappingProxyType(
         "negate": _arithmetic(operator.neg),
         "abs": _arithmetic(abs),
         "divide": _doubles_only(_arithmetic(_divide)),
+        "sqrt": _doubles_only(_arithmetic(_root)),
+        "floor": _doubles_only(_arithmetic(_rounded(math.floor))),
+        "ceil": _doubles_only(_arithmetic(_rounded(math.ceil))),
         "floor_divide": _quotient(operator.floordiv),
         "modulo": _quotient(operator.mod),
         "equal": _comparison(operator.eq),

@@ -15,7 +15,7 @@ from bamquery.plan import nodes
 from bamquery.plan.expressions import AggregateCall
 
 _Rows: TypeAlias = list[Row]
-_Aggregate: TypeAlias = Callable[[_Rows], Any]
+RowAggregate: TypeAlias = Callable[[_Rows], Any]
 
 _EXACT: Final = 1 << 53
 """Whole numbers below it are DOUBLEs as they are."""
@@ -23,7 +23,7 @@ _EXACT: Final = 1 << 53
 
 def grouped_rows(plan: nodes.Aggregate) -> Callable[[_Rows], _Rows] | None:
     """The groups of some rows, in the order in which they first appear; None where that is not for rows."""
-    calls = [_aggregate(call) for call in plan.aggregates]
+    calls = [row_aggregate(call) for call in plan.aggregates]
     key = tuple_function(plan.keys)
     known = [call for call in calls if call is not None]
     # Of keys that are equal and not the same (0.0 and -0.0), which one is given is for a device to say.
@@ -41,7 +41,8 @@ def grouped_rows(plan: nodes.Aggregate) -> Callable[[_Rows], _Rows] | None:
     return groups
 
 
-def _aggregate(call: AggregateCall) -> _Aggregate | None:
+def row_aggregate(call: AggregateCall) -> RowAggregate | None:
+    """What gives an aggregate of some rows, or raises `LeftToDeviceError`; None: it is not for rows."""
     if call.distinct or call.filter is not None or call.order or call.parameter is not None:
         return None
     if call.function == "count_star":
@@ -53,11 +54,11 @@ def _aggregate(call: AggregateCall) -> _Aggregate | None:
     return None if function is None or make is None else make(function, argument.type, call.type)
 
 
-def _count(function: RowFunction, own: pa.DataType, kind: pa.DataType) -> _Aggregate | None:
+def _count(function: RowFunction, own: pa.DataType, kind: pa.DataType) -> RowAggregate | None:
     return lambda rows: sum(function(row) is not None for row in rows)
 
 
-def _sum(function: RowFunction, own: pa.DataType, kind: pa.DataType) -> _Aggregate | None:
+def _sum(function: RowFunction, own: pa.DataType, kind: pa.DataType) -> RowAggregate | None:
     if own not in WHOLE or kind != HUGEINT:
         return None
     low, high = WHOLE[HUGEINT]
@@ -72,7 +73,7 @@ def _sum(function: RowFunction, own: pa.DataType, kind: pa.DataType) -> _Aggrega
     return total
 
 
-def _average(function: RowFunction, own: pa.DataType, kind: pa.DataType) -> _Aggregate | None:
+def _average(function: RowFunction, own: pa.DataType, kind: pa.DataType) -> RowAggregate | None:
     if own not in WHOLE or own == HUGEINT or kind != pa.float64():
         return None
 
@@ -88,8 +89,8 @@ def _average(function: RowFunction, own: pa.DataType, kind: pa.DataType) -> _Agg
     return mean
 
 
-def _extreme(choose: Callable[..., Any]) -> Callable[..., _Aggregate | None]:
-    def make(function: RowFunction, own: pa.DataType, kind: pa.DataType) -> _Aggregate | None:
+def _extreme(choose: Callable[..., Any]) -> Callable[..., RowAggregate | None]:
+    def make(function: RowFunction, own: pa.DataType, kind: pa.DataType) -> RowAggregate | None:
         if own != kind or not (own in WHOLE or own in DAYS or own == pa.large_string()):
             return None
         return lambda rows: choose((v for row in rows if (v := function(row)) is not None), default=None)
@@ -97,6 +98,6 @@ def _extreme(choose: Callable[..., Any]) -> Callable[..., _Aggregate | None]:
     return make
 
 
-_CALLS: Final[Mapping[str, Callable[..., _Aggregate | None]]] = MappingProxyType(
+_CALLS: Final[Mapping[str, Callable[..., RowAggregate | None]]] = MappingProxyType(
     {"count": _count, "sum": _sum, "avg": _average, "min": _extreme(min), "max": _extreme(max)}
 )

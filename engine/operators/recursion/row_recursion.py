@@ -19,61 +19,65 @@ from bamquery.engine.operators.recursion.row_values import (
     column_of,
     rows_of,
 )
-from bamquery.plan.nodes import Field
+from bamquery.engine.operators.recursion.small_recursion import SmallRecursion
+from bamquery.plan.nodes import Field, Plan
 
 MOST_ROWS: Final = 128
 """Rows of a step: for more, a device is faster."""
 TIMES_DISTINCT: Final = 4
 """As many where no row is given twice, which takes a device longer to see."""
 _MOST_SEEN: Final = 1 << 18
-_FRAME_ROWS: Final = 1024
-_MORE_ROWS: Final = 8
-"""Times that a frame has more rows than the one before: who wants few rows does not wait for many."""
 _ROW_BYTES: Final = 160
 """Of a tuple, and its place in a set or a dictionary."""
 _VALUE_BYTES: Final = 32
 _TEXT_BYTES: Final = 50 + MOST_CHARACTERS
 
 
-class RowRecursion(Generic[Frame]):
-    """The steps of a recursive query until one is large, or is not for Python; then others go on.
+def most_rows(*, distinct: bool) -> int:
+    """Of a step."""
+    return MOST_ROWS * (TIMES_DISTINCT if distinct else 1)
+
+
+class RowRecursion(SmallRecursion[Frame], Generic[Frame]):
+    """See `SmallRecursion`.
 
     Attributes:
-        steps: how many were computed.
-        rows: how many rows they gave.
-        last: those of the last one; empty where there will be no more.
+        last: rows of the last step.
         seen: with `distinct` all rows, the first part's too, else empty.
     """
 
+    form = "by_row"
+    frame_rows = 1024
+
     def __init__(
-        self, context: ExecutionContext[Frame], step: RowStep, fields: tuple[Field, ...], *, distinct: bool
+        self,
+        context: ExecutionContext[Frame],
+        step: RowStep,
+        fields: tuple[Field, ...],
+        lower: Callable[[Plan], Operator[Frame]],
+        *,
+        distinct: bool,
     ) -> None:
-        """`distinct`: no row is given twice."""
-        self._context = context
+        """`lower` makes the operators of what the step joins."""
+        super().__init__(context, fields, distinct=distinct)
         self._step = step
-        self._fields = fields
-        self._distinct = distinct
-        self._most = MOST_ROWS * (TIMES_DISTINCT if distinct else 1)
+        self._lower = lower
+        self._most = most_rows(distinct=distinct)
         self._stage: RowStage = list
         self._side_bytes = 0
-        self.steps = self.rows = 0
+        self._waiting: Rows = []
         self.last: Rows = []
         self.seen: set[tuple[Any, ...]] = set()
 
-    def begin(self, frames: Iterator[Frame], lower: Callable[[Any], Operator[Frame]]) -> bool:
-        """Take the first part's rows, and read what the step joins; False: all of it is not for rows.
-
-        `lower` makes the operators of what the step joins.
-
-        Raises:
-            BamQueryError: what they read cannot be read.
-        """
+    def begin(self, frames: Iterator[Frame]) -> bool:
+        """Take the first part's rows, and read what the step joins."""
         try:
             self.last = self._rows_from(frames, self._fields, self._most)
-            sides = [self._read_side(lower(side)) for side in self._step.sides]
+            sides = [self._read_side(self._lower(side)) for side in self._step.sides]
             self._stage = self._step.stage(sides)
         except LeftToDeviceError:
             return False
+        self.last_rows = len(self.last)
         self._side_bytes = sum(
             len(rows) * _bytes_of_row(side.fields) for rows, side in zip(sides, self._step.sides, strict=True)
         )
@@ -81,27 +85,15 @@ class RowRecursion(Generic[Frame]):
             self.seen.update(self.last)
         return True
 
-    def frames(self) -> Generator[Frame, None, None]:
-        """Rows of one step after the other, as far as it goes.
+    def last_frame(self) -> Frame:
+        """The last step's rows."""
+        return self._frame(self.last)
 
-        Raises:
-            CancelledError: the query is.
-        """
-        wanted, waiting = 1, list[Any]()
-        with self._context.memory.reservation("WITH RECURSIVE", spare=True) as memory:
-            while self.last and memory.fits(self._bytes()):
-                self._context.check_cancelled()
-                goes_on = True
-                while self.last and goes_on and len(waiting) < wanted:
-                    goes_on = self._advance(waiting)
-                if waiting:
-                    yield self.frame(waiting)
-                    waiting.clear()
-                if not goes_on:
-                    return
-                wanted = min(_MORE_ROWS * wanted, _FRAME_ROWS)
+    def _take_waiting(self) -> Frame:
+        waiting, self._waiting = self._waiting, []
+        return self._frame(waiting)
 
-    def frame(self, rows: Rows) -> Frame:
+    def _frame(self, rows: Rows) -> Frame:
         """One or more rows as the device has them."""
         columns = zip(*rows, strict=True)
         arrays = [column_of(c, f.type) for c, f in zip(columns, self._fields, strict=True)]
@@ -109,14 +101,13 @@ class RowRecursion(Generic[Frame]):
         return self._context.device.from_arrow(pa.RecordBatch.from_arrays(arrays, names))
 
     def take_distinct_rows(self) -> Generator[Frame, None, None]:
-        """The different rows so far, for who goes on; they are let go of."""
+        """The different rows so far."""
         rows = list(self.seen)
         self.seen = set()
         if rows:
-            yield from slice_frame(self._context.device, self.frame(rows))
+            yield from slice_frame(self._context.device, self._frame(rows))
 
-    def _advance(self, waiting: Rows) -> bool:
-        """One step; False: it is not for rows, and nothing of it is kept."""
+    def _advance(self) -> bool:
         if len(self.last) > self._most or len(self.seen) > _MOST_SEEN:
             return False
         try:
@@ -127,13 +118,12 @@ class RowRecursion(Generic[Frame]):
             made = [row for row in dict.fromkeys(made) if row not in self.seen]
             self.seen.update(made)
         self.last = made
-        self.steps += 1
-        self.rows += len(made)
-        waiting.extend(made)
+        self._count_step(len(made))
+        self._waiting.extend(made)
         return True
 
-    def _bytes(self) -> int:
-        rows = len(self.seen) + _FRAME_ROWS + 2 * MOST_MADE
+    def _bytes(self, waiting: int) -> int:
+        rows = len(self.seen) + waiting + 2 * MOST_MADE
         return rows * _bytes_of_row(self._fields) + self._side_bytes
 
     def _read_side(self, side: Operator[Frame]) -> Rows:

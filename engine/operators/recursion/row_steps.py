@@ -1,4 +1,4 @@
-"""A recursive query's step as a function of rows: scans, filters, projections, groups and joins."""
+"""A recursive query's step as a function of rows: scans, filters, projections, groups, windows and joins."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from bamquery.engine.operators.join.pairs import JoinCondition
 from bamquery.engine.operators.recursion.row_expressions import functions_of, tuple_function
 from bamquery.engine.operators.recursion.row_grouping import grouped_rows
 from bamquery.engine.operators.recursion.row_values import LeftToDeviceError, Row, is_for_rows
+from bamquery.engine.operators.recursion.row_windows import windowed_rows
 from bamquery.engine.sources.scan_sources import RecursiveTableSource
 from bamquery.plan import nodes
 from bamquery.plan.cardinality import estimated_rows
@@ -81,7 +82,10 @@ def _stage(plan: Plan, rows: RecursiveTableSource[Any], sides: list[Plan]) -> _M
             return None if below is None else _filter_and_project(below, (), expressions)
         case nodes.Aggregate(child=child):
             below, groups = _stage(child, rows, sides), grouped_rows(plan)
-            return None if below is None or groups is None else _group_rows(below, groups)
+            return None if below is None or groups is None else _all_rows(below, groups)
+        case nodes.Window(child=child):
+            below, calls = _stage(child, rows, sides), windowed_rows(plan)
+            return None if below is None or calls is None else _all_rows(below, calls)
         case nodes.Join():
             return _join(plan, rows, sides)
         case _:
@@ -92,10 +96,12 @@ def _keep_rows(rows: Rows) -> Rows:
     return rows
 
 
-def _group_rows(below: _Make, groups: RowStage) -> _Make:
+def _all_rows(below: _Make, stage: RowStage) -> _Make:
+    """What looks at all rows together: groups, windows."""
+
     def make(sides: Sequence[Rows]) -> RowStage:
         before = below(sides)
-        return lambda rows: groups(before(rows))
+        return lambda rows: stage(before(rows))
 
     return make
 

@@ -22,7 +22,20 @@ from bamquery.engine.sources.scan_sources import RecursiveTableSource
 from bamquery.plan.expressions import Call, ColumnRef, Literal
 from bamquery.plan.nodes import Field, Scan
 
+ROWS, COLUMNS = (f"bamquery.engine.operators.recursion.{form}_recursion" for form in ("row", "column"))
 ENDLESS = "WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t) SELECT n FROM t"
+
+
+def without_small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on all steps are operators'."""
+    monkeypatch.setattr(f"{ROWS}.MOST_ROWS", 0)
+    monkeypatch.setattr(f"{COLUMNS}.MOST_ROWS", 0)
+
+
+def recursion_details(rows: bamquery.Relation) -> dict[str, Any]:
+    """What the profile says of the one recursive query."""
+    (part,) = [part for part in rows.profile.root.walk() if part.name == "Recursion"]
+    return part.details
 
 
 def test_limit_stops_it() -> None:
@@ -114,6 +127,13 @@ SMALL = [
     "WHERE n < 30 AND EXISTS (SELECT 1 FROM edges WHERE from_node = n)",
     "SELECT 1 AS n, 'a' AS s UNION ALL SELECT DISTINCT n + 1, s FROM t JOIN three ON i + n > 2 WHERE n < 7",
     "SELECT NULL::INTEGER AS n, 'a' AS s UNION SELECT n, CASE WHEN s = 'a' THEN NULL ELSE 'a' END FROM t",
+    "SELECT 0 AS n, NULL::VARCHAR AS s UNION SELECT n + 1, name FROM t "
+    "JOIN edges ON sqrt(n) = sqrt(from_node) AND ceil(n / 2) = floor(n / 2)",
+    "SELECT * FROM (VALUES (1, 'a'), (2, 'b'), (2, NULL)) v(n, s) UNION ALL SELECT n + count(*) OVER (), "
+    "lag(s, 1, 'none') OVER (ORDER BY n DESC, s NULLS FIRST) FROM t WHERE n < 30",
+    "SELECT * FROM (VALUES (1, 'a'), (2, 'b'), (2, NULL)) v(n, s) UNION ALL "
+    "SELECT (rank() OVER (PARTITION BY s ORDER BY n) + max(n) OVER (PARTITION BY s))::INTEGER, "
+    "s FROM t WHERE n < 30",
 ]
 LEFT_TO_A_DEVICE = [
     "SELECT 1 AS n, 'a' AS s UNION ALL SELECT n + 1, s FROM t JOIN three ON true WHERE n < 7",
@@ -122,6 +142,7 @@ LEFT_TO_A_DEVICE = [
     "SELECT 1 AS n, DATE '9999-12-30' AS s UNION ALL SELECT n + 1, s + 1 FROM t WHERE n < 5",
     "SELECT 1 AS n, 'é' AS s UNION ALL SELECT n + 1, upper(s) FROM t WHERE n < 5",
     "SELECT 1 AS n, 'a' AS s UNION SELECT k, s FROM t JOIN keys ON k // 200 = n // 200 + 1",
+    "SELECT 1 AS n, 'a' AS s UNION ALL SELECT n + sum(n) OVER (ORDER BY n), s FROM t WHERE n < 9",
 ]
 
 
@@ -150,12 +171,113 @@ def test_rows_computed_by_python_are_the_device_s(
         assert part.details["by_row"] == part.details["steps"]
     else:
         assert part.details.get("by_row", 0) < part.details["steps"]
-    monkeypatch.setattr("bamquery.engine.operators.recursion.recursion.MOST_ROWS", 0)
+    without_small_steps(monkeypatch)
     again = tables.sql(sql)
     assert again.fetchall() == mine
     assert len(mine) > 1
     (part,) = [part for part in again.profile.root.walk() if part.name == "Recursion"]
     assert "by_row" not in part.details
+
+
+MANY = "SELECT i::INTEGER AS n, CASE WHEN i % 3 > 0 THEN i END AS s FROM range(100) r(i)"
+BY_COLUMN = [
+    "UNION ALL SELECT n + 1, s + n * 2 FROM t WHERE n < 103",
+    "UNION ALL SELECT n + 1, s FROM t WHERE s IS NOT NULL AND n + s < 160",
+    "UNION ALL SELECT n * 3 % 1000, coalesce(s, n) FROM t WHERE n % 7 <> 3 AND n > 0",
+    "UNION ALL SELECT n + 1, CASE WHEN s < n OR s IS NULL THEN n // 2 ELSE -s END FROM t WHERE n < 120",
+    "UNION ALL SELECT m, s FROM (SELECT n + 1 AS m, s - n AS s FROM t WHERE n < 110) WHERE m <> 50",
+    "UNION ALL SELECT n, NULL FROM t WHERE s IS DISTINCT FROM NULL",
+    "UNION SELECT n, s + 1 FROM t WHERE s < 30",
+    "UNION SELECT (n * 5 + 1) % 256, NULLIF(n, 7) FROM t",
+    "UNION SELECT n // 2, s // 3 FROM t",
+    "UNION SELECT n - 1, 0 FROM t WHERE n > 0",
+]
+
+
+@pytest.mark.parametrize("step", BY_COLUMN)
+def test_columns_computed_without_frames_are_the_device_s(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sql = f"WITH RECURSIVE t AS ({MANY} {step}) SELECT n, s, count(*) FROM t GROUP BY ALL ORDER BY ALL"
+    with bamquery.connect(device="cpu") as con:
+        rows = con.sql(sql)
+        mine = rows.fetchall()
+        details = recursion_details(rows)
+        assert details["by_column"] == details["steps"] > 1
+        without_small_steps(monkeypatch)
+        again = con.sql(f"{sql} ")
+        assert again.fetchall() == mine
+        assert {"by_column", "by_row"}.isdisjoint(recursion_details(again))
+        assert recursion_details(again)["steps"] == details["steps"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "step"),
+    [
+        ("DOUBLE", "i / 4", "sqrt(n) + 1, s + 1 FROM t WHERE s < 5 AND n < 4"),
+        ("DATE", "DATE '2000-01-01' + i::INTEGER", "n + 1, s FROM t WHERE n < DATE '2000-02-01'"),
+        (
+            "TIMESTAMP",
+            "TIMESTAMP '1999-12-31 12:00:00' + i * INTERVAL 1 HOUR",
+            "(n - INTERVAL '1 day 1 second')::DATE, s FROM t WHERE n > DATE '1999-12-20'",
+        ),
+        ("BOOLEAN", "i % 2 = 0", "NOT n, s + 1 FROM t WHERE s < 50 AND (n OR s IN (1, 2, NULL))"),
+    ],
+)
+@pytest.mark.parametrize("union", ["UNION", "UNION ALL"])
+def test_other_types_of_columns(
+    kind: str, first: str, step: str, union: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = (
+        f"WITH RECURSIVE t(n, s) AS (SELECT ({first})::{kind}, i // 2 FROM range(20) r(i) {union} "
+        f"SELECT {step}) SELECT n, s, count(*) FROM t GROUP BY ALL ORDER BY ALL"
+    )
+    with bamquery.connect(device="cpu") as con:
+        rows = con.sql(sql)
+        mine = rows.fetchall()
+        assert recursion_details(rows)["by_column"] == recursion_details(rows)["steps"] > 1
+        without_small_steps(monkeypatch)
+        assert con.sql(f"{sql} ").fetchall() == mine
+
+
+def test_columns_that_cannot_go_on_are_left_to_the_device() -> None:
+    steps = "SELECT i::TINYINT AS n FROM range(20) r(i) {} SELECT n + 20::TINYINT FROM t"
+    for union in ("UNION", "UNION ALL"):
+        with bamquery.connect(device="cpu") as con:
+            endless = f"WITH RECURSIVE t AS ({steps.format(union)}) FROM t"
+            some = con.sql(f"{endless} LIMIT 120")
+            assert some.fetchall() == [(n,) for n in range(120)]
+            with pytest.raises(bamquery.ExecutionError, match="TINYINT overflow: 108 "):
+                con.sql(endless).fetchall()
+
+
+def test_what_columns_gave_is_known_to_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{COLUMNS}.MOST_DISTINCT", 300)
+    with bamquery.connect(device="cpu") as con:
+        steps = "SELECT i AS n FROM range(16) r(i) UNION SELECT (n * 5 + 16) % 4096 FROM t"
+        found = con.sql(f"WITH RECURSIVE t AS ({steps}) SELECT count(*), count(DISTINCT n) FROM t")
+        ((rows, different),) = found.fetchall()
+        assert rows == different > 300
+        details = recursion_details(found)
+        assert 0 < details["by_column"] < details["steps"]
+
+
+def test_columns_beyond_the_memory_limit_are_left_to_operators() -> None:
+    with bamquery.connect(device="cpu") as con:
+        con.sql("SET memory_limit = '24MB'")
+        steps = "SELECT i AS n, 0 AS s FROM range(8_000) r(i) UNION SELECT n, s + 1 FROM t WHERE s < 60"
+        found = con.sql(f"WITH RECURSIVE t AS ({steps}) SELECT count(*), sum(n), max(s) FROM t")
+        assert found.fetchall() == [(61 * 8_000, 61 * 31_996_000, 60)]
+        details = recursion_details(found)
+        assert 0 < details["by_column"] < details["steps"]
+
+
+@pytest.mark.parametrize("union", ["UNION", "UNION ALL"])
+def test_cancel_among_columns(union: str) -> None:
+    with bamquery.connect(device="cpu") as con:
+        steps = f"SELECT i AS n FROM range(100) r(i) {union} SELECT n + 100 FROM t"
+        result = con.sql(f"WITH RECURSIVE t AS ({steps}) SELECT count(*) FROM t").run()
+        threading.Timer(0.2, result.cancel).start()
+        with pytest.raises(bamquery.CancelledError):
+            list(result)
 
 
 def test_rows_before_an_error_are_not_lost() -> None:
@@ -242,7 +364,7 @@ def test_what_a_step_joins_is_read_once(
         f"WITH RECURSIVE t(n, s) AS (SELECT 1, 'a' UNION {KEPT[kind]}) "
         "SELECT n, s, count(*) FROM t GROUP BY ALL ORDER BY ALL"
     )
-    monkeypatch.setattr("bamquery.engine.operators.recursion.recursion.MOST_ROWS", 0)
+    without_small_steps(monkeypatch)
     rows = tables.sql(sql)
     found = rows.fetchall()
     (part,) = [part for part in rows.profile.root.walk() if part.name == "Recursion"]

@@ -93,6 +93,7 @@ def cases(draw: st.DrawFn) -> tuple[Expression, tuple[Any, ...], tuple[pa.DataTy
         found += [Cast(one, to) for to in (*NUMBERS, TEXT)]
     if kind == DOUBLE:
         found.append(Call("divide", (one, other), kind))
+        found += [Call(name, (one,), kind) for name in ("sqrt", "floor", "ceil")]
     if kind == TEXT:
         found.append(Call("concat", (one, other), kind))
     if kind == TEXT:
@@ -181,6 +182,14 @@ def test_what_is_special_is_left_to_a_device(name: str, kind: pa.DataType, row: 
         function(row)
 
 
+def test_roots_of_negative_numbers_are_left_to_a_device() -> None:
+    function = row_function(Call("sqrt", (column(0, DOUBLE),), DOUBLE))
+    assert function is not None
+    assert repr(function((-0.0,))) == "-0.0"
+    with pytest.raises(LeftToDeviceError):
+        function((-1.0,))
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, "x" * 2000])
 def test_special_values_do_not_come_in(value: object) -> None:
     with pytest.raises(LeftToDeviceError):
@@ -190,7 +199,7 @@ def test_special_values_do_not_come_in(value: object) -> None:
 @pytest.mark.parametrize(
     "expression",
     [
-        Call("sqrt", (column(0, DOUBLE),), DOUBLE),
+        Call("ln", (column(0, DOUBLE),), DOUBLE),
         Call("add", (column(0, pa.date32()), Literal(pa.scalar(1, pa.int32()))), pa.date32()),
         Cast(column(0, pa.date32()), TEXT),
         Cast(column(0, TEXT), pa.int32()),

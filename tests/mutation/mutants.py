@@ -1,7 +1,8 @@
 """Small faults that can be put into functions: where there is room for them, and loaded functions with one.
 
 Only what is inside functions is changed, so that a fault is put in by exchanging the code of functions that
-are loaded already. Left alone are assertions, messages, annotations, defaults and decorators.
+are loaded already. Left alone are assertions, `strict` of `zip` among them, messages, annotations, defaults
+and decorators.
 """
 
 from __future__ import annotations
@@ -177,6 +178,8 @@ def _sites_below(node: ast.AST, line: int) -> Iterator[_Site]:
 def _children(node: ast.AST) -> Iterator[tuple[Any, Any, ast.AST]]:
     """Every node directly below that faults are put into: what holds it, and where."""
     if isinstance(node, ast.Raise | ast.Assert | ast.JoinedStr):
+        return
+    if isinstance(node, ast.keyword) and node.arg == "strict":
         return
     for name, value in ast.iter_fields(node):
         if name in {"annotation", "args", "decorator_list", "returns"} and not isinstance(node, ast.Call):

@@ -48,11 +48,10 @@ ROOMS = {
             "tests/unit/engine/cpu/keys",
             "tests/conformance/test_join.py",
             "tests/conformance/test_join_blocks.py",
+            "tests/conformance/test_join_strategies.py",
             "tests/conformance/test_asof_join.py",
-            "tests/unit/engine/operators/recursion/test_recursion.py",
             f"{_SLT}[joins/joins]",
             f"{_SLT}[joins/asof_joins]",
-            "tests/sql/randomized/test_joins.py::test_answers",
         ),
     ),
     "aggregates": Room(

@@ -138,6 +138,10 @@ class Plugin:
         )
         for name in failed:
             print(f"    {name}")
+        if self._arguments.verbose:
+            print(f"{sum(test.seconds for test in seen.values()):.0f} s of a processor, the longest:")
+            for name in sorted(seen, key=lambda name: -seen[name].seconds)[:12]:
+                print(f"    {seen[name].seconds:.1f} s {name}", flush=True)
         mutants = [mutant for file in files for mutant in list_mutants(file)]
         if self._arguments.at:
             chosen = [m for m in mutants if f"{m.file}:{m.line}:".startswith(self._arguments.at + ":")]

@@ -18,7 +18,7 @@ from bamquery.engine.operators.base import frame_sizing as framing
 from bamquery.engine.operators.join import asof_join
 from bamquery.engine.operators.join.asof_join import AsofJoin
 from bamquery.engine.settings import Settings
-from bamquery.errors import MemoryLimitError
+from bamquery.errors import CancelledError, MemoryLimitError
 from bamquery.plan.expressions import ColumnRef, Expression
 from bamquery.plan.nodes import Field
 from tests.conformance.harness import Forever, Rows, random_column, run
@@ -172,3 +172,23 @@ def test_it_holds_no_more_than_it_may(device: Device[Any], monkeypatch: pytest.M
     ):
         list(join.frames(context))
     assert endless.closed
+
+
+@pytest.mark.parametrize("limit", ["1 GB", "40 kB"])
+def test_a_cancelled_join_stops(
+    device: Device[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    """Between two frames of its own, too, of which a consumer may take long to ask for the next."""
+    monkeypatch.setattr(asof_join, "FRAME_ROWS", 50)
+    monkeypatch.setattr(framing, "GATHERED_ROWS", 25 // device.task_size)
+    left, right = _table(300, 1), _table(280, 7)
+    join = _join(left, right, {"k": True}, "less", True)
+    settings = Settings().with_values({"threads": 2, "memory_limit": limit})
+    with ExecutionContext(device, settings, spill_folder=tmp_path) as context:
+        frames = join.produce(context)
+        next(frames)
+        context.cancelled.set()
+        with pytest.raises(CancelledError):
+            next(frames)
+        assert context.memory.used == 0
+    assert list(tmp_path.iterdir()) == []

@@ -15,6 +15,7 @@ from bamquery.engine.operators.join.join import Join
 from bamquery.engine.operators.join.lowering import join_condition, lower_join
 from bamquery.engine.settings import Settings
 from bamquery.plan import nodes
+from bamquery.plan.expressions import Call, ColumnRef
 from bamquery.plan.format import format_expression
 from bamquery.plan.rewriting import children
 from bamquery.plan.working_table import WorkingTable
@@ -75,6 +76,30 @@ def test_marks_compare_constants_too(row: str, selected: str, compared: list[str
     condition = join_condition(_join(plan_of(f"SELECT {row} IN (SELECT {selected} FROM types) FROM trips")))
     assert not condition.probe_keys
     assert [f"{format_expression(a)} = {format_expression(b)}" for a, b in condition.compared] == compared
+
+
+@pytest.mark.parametrize(
+    "comparison", ["3 > ANY", "vendor <> ALL", "(vendor, id) < ANY", "3 IN", "(vendor > 1, paid) IN"]
+)
+def test_marks_compare_only_what_is_equal(comparison: str) -> None:
+    selected = {"(vendor, id)": "c_i8, c_i64", "(vendor > 1, paid)": "c_bool, c_bool"}
+    row = comparison.rsplit(" ", 1)[0].removesuffix(" <").removesuffix(" IN")
+    sql = f"SELECT {comparison} (SELECT {selected.get(row, 'c_i8')} FROM types) FROM trips"
+    condition = join_condition(_join(plan_of(sql)))
+    assert len(condition.compared) == {"3 IN": 1, "(vendor > 1, paid) IN": 2}.get(comparison, 0)
+
+
+def test_a_condition_that_is_a_column_compares_nothing() -> None:
+    """Of a row of flags, each of which is compared with TRUE."""
+    plan = plan_of("SELECT (vendor, 3) IN (SELECT c_i8, c_i64 FROM types) FROM trips")
+    join = _join(plan)
+    flag = ColumnRef(len(join.left.fields) - 1, "paid", pa.bool_())
+    for condition in (
+        flag,
+        Call("and", (flag, join.condition), pa.bool_()),
+        Call("not", (flag,), pa.bool_()),
+    ):
+        assert join_condition(nodes.Join(join.left, join.right, "mark", condition)).compared == ()
 
 
 @pytest.mark.parametrize(

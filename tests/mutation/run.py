@@ -38,6 +38,7 @@ from tests.mutation.mutants import REPOSITORY, Mutant, apply, list_mutants, modu
 from tests.mutation.rooms import ROOMS, Room, equivalent_mutants
 
 LEAST_SCORE = 90
+_MEMORY = "/dev/shm"
 _FOUND, _SURVIVED, _BROKEN = 1, 0, 3
 _ONE_BY_ONE = 12
 """Tests that are picked for themselves; others stay beside those that share what their file sets up."""
@@ -288,7 +289,8 @@ def main() -> int:
     arguments = parser.parse_args()
     room = ROOMS[arguments.room]
     os.chdir(REPOSITORY)
-    with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
+    in_memory = _MEMORY if os.access(_MEMORY, os.W_OK) else None  # where nothing waits for a sync
+    with tempfile.TemporaryDirectory(prefix="mutation-", dir=in_memory) as folder:
         plugin = Plugin(room, arguments, Path(folder))
         options = ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow and not gpu"]
         status = pytest.main([*options, *(arguments.tests or room.tests)], plugins=[plugin])

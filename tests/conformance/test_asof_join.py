@@ -185,6 +185,7 @@ def test_a_cancelled_join_stops(
     join = _join(left, right, {"k": True}, "less", True)
     settings = Settings().with_values({"threads": 2, "memory_limit": limit})
     with ExecutionContext(device, settings, spill_folder=tmp_path) as context:
+        context.string_limits = StringLimits(piece=200)
         frames = join.produce(context)
         next(frames)
         context.cancelled.set()

@@ -14,6 +14,7 @@ from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.string_limits import StringLimits
 from bamquery.engine.operators.base import frame_sizing
 from bamquery.engine.operators.base.dynamic_filter import DynamicFilter
+from bamquery.engine.operators.join import pairs as pairs_module
 from bamquery.engine.operators.join import probe as probe_module
 from bamquery.engine.operators.join.asof_join import AsofJoin
 from bamquery.engine.operators.join.join import Join
@@ -30,7 +31,10 @@ K, N = ColumnRef(0, "k", pa.int64()), ColumnRef(1, "n", pa.int64())
 LESS = Call("less", (N, ColumnRef(3, "n", pa.int64())), pa.bool_())
 BY_K = JoinCondition((K,), (K,), (False,))
 TABLE = pa.table(
-    {"k": pa.array([n % 3 for n in range(30)], pa.int64()), "n": pa.array(range(30), pa.int64())}
+    {
+        "k": pa.array([None if n == 5 else n % 3 for n in range(30)], pa.int64()),
+        "n": pa.array([None if n == 7 else n for n in range(30)], pa.int64()),
+    }
 )
 COMPARED = JoinCondition(residual=LESS, compared=((K, K), (N, N)))
 
@@ -76,9 +80,10 @@ def _with_filters() -> Join[Any]:
             1,
         ),
         (lambda: _join("semi", JoinCondition(residual=LESS)), JoinPairFinder, "_filter_pairs", 1),
-        (lambda: _join("inner", BY_K), join_table, "_expand", 2),
+        (lambda: _join("inner", BY_K), join_table, "_expand", 1),
         (lambda: _join("mark", COMPARED), MarkJoinProbe, "_table", 1),
         (lambda: _join("left", BY_K), probe_module.JoinProbe, "_pair_rows", 1),
+        (lambda: _join("semi", JoinCondition()), probe_module.JoinProbe, "_filter_rows", 1),
         (_asof, CpuDevice, "take_or_null", 1),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
@@ -88,7 +93,8 @@ def test_no_step_is_begun_after_a_cancel(
 ) -> None:
     """Cancelled in one step, it begins no other; one more may be on its way to another thread."""
     monkeypatch.setattr(frame_sizing, "GATHERED_ROWS", 10)
-    monkeypatch.setattr(join_table, "_PORTION", 4)
+    for module in (join_table, pairs_module):
+        monkeypatch.setattr(module, "_PORTION", 4)
     operator = make()
     calls: list[int] = []
     original = getattr(owner, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -114,6 +114,7 @@ SIDES: Final = {
     "no null on the right": Sides(_drawn(9, 7, MANY), _drawn(9, 8, range(3, 12))),
     "nulls only on the right": Sides(_drawn(9, 9, MANY), _rows([None, None], 10)),
     "nothing on the left": Sides([], _drawn(9, 11, MANY)),
+    "two rows for nobody": Sides([], _rows([1, 2], 15)),
     "nothing on the right": Sides(_drawn(9, 12, MANY), []),
     "one row each": Sides(_rows([7], 13), _rows([7], 14)),
 }
@@ -249,3 +250,34 @@ def test_levels_of_partitions(device: Device[Any], tmp_path: Path, kind: JoinKin
         assert (details["partitions"], details.get("blocks", 0) > 1) == (partitions, by_blocks)
         assert details["build_rows"] == len(keys)
         assert details["peak_memory"] <= 7000
+
+
+class _Watched(Rows):
+    """Notes what is held when each of its frames is asked for."""
+
+    def __init__(self, table: pa.Table) -> None:
+        super().__init__(table, [9])
+        self.held: list[int] = []
+
+    def produce(self, context: ExecutionContext[Any]) -> Generator[Any, None, None]:
+        for frame in super().produce(context):
+            self.held.append(context.memory.used)
+            yield frame
+
+
+@pytest.mark.parametrize("on", ["k and less", "less"])
+@pytest.mark.parametrize("what", ["many keys", "one key"])
+def test_nothing_is_held_while_a_probe_side_is_written(
+    device: Device[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on: str, what: str
+) -> None:
+    """What its operators hold must fit, too; build rows are in files then."""
+    monkeypatch.setattr(frame_sizing, "GATHERED_ROWS", 20 // device.task_size)
+    probe = _Watched(_table(SIDES[what].left))
+    join = Join(probe, Rows(_table(SIDES[what].right), [23]), "left", CONDITIONS[on][0], _fields("left"))
+    settings = Settings().with_values({"threads": 2, "memory_limit": "7kB"})
+    with ExecutionContext(device, settings, spill_folder=tmp_path) as context:
+        for _ in join.frames(context):
+            assert 0 < context.memory.used <= context.memory.limit
+        assert context.memory.used == 0
+    assert probe.held == [0] * len(probe.held)
+    assert probe.held

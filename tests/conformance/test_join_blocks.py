@@ -117,8 +117,9 @@ def test_notes_and_blocks_are_counted_while_pairs_are_made(
         return JoinPairFinder(context, table, build, *rest, **options)
 
     monkeypatch.setattr(block_nested_loop, "JoinPairFinder", find_pairs)
-    run_spilling(_join(LEFT, RIGHT, "inner", CONDITIONS["TRUE", "l.n = r.n"]), device, tmp_path, LIMIT)
-    assert len(counted) > 1
+    join = _join(LEFT, RIGHT, "inner", CONDITIONS["TRUE", "l.n = r.n"])
+    run_spilling(join, device, tmp_path, LIMIT)
+    assert join.profile.details["blocks"] == len(counted) > 1
     assert all(used >= needed for used, needed in counted)
 
 

@@ -82,6 +82,11 @@ CONDITIONS: Final[dict[str, tuple[JoinCondition, Truth]]] = {
         lambda m, o: None if m[0] == o[0] else False,
     ),
 }
+FEW_CONDITIONS: Final = {
+    "files": ("k", "k, nulls equal", "k and j", "k, nulls equal, and less", "less", "true"),
+    "partitions in memory": ("k", "k, nulls equal", "k and j", "k, nulls equal, and less"),
+}
+"""Those that go another way by these strategies than in memory."""
 NOT_FOR_MARKS: Final = {"k and j", "k and less"}
 """Their keys may be null, which only a key that is the whole condition answers for."""
 
@@ -108,7 +113,7 @@ def _drawn(count: int, seed: int, keys: Sequence[int | None]) -> list[Row]:
 
 MANY: Final = [None, *range(90), 10**12]
 SIDES: Final = {
-    "many keys": Sides(_drawn(45, 1, MANY), [*_drawn(60, 2, MANY), *_rows(MANY, 3)]),
+    "many keys": Sides(_drawn(25, 1, MANY), [*_drawn(60, 2, MANY), *_rows(MANY, 3)]),
     "one key": Sides(_drawn(6, 3, [7]), [*_rows([7] * 115 + [None, 1, 2, 3, 4], 4)]),
     "each key once": Sides(_rows([None, *range(5, 20)], 5), _rows([*range(12), None, 10**12], 6)),
     "no null on the right": Sides(_drawn(9, 7, MANY), _drawn(9, 8, range(3, 12))),
@@ -183,12 +188,13 @@ def strategy(request: pytest.FixtureRequest, device: Device[Any], monkeypatch: p
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_answers(device: Device[Any], tmp_path: Path, strategy: str, kind: JoinKind) -> None:
-    shapes = {"files": 2, "partitions in memory": 1}.get(strategy)
+    shapes = {"files": 2, "partitions in memory": 1, "small portions": 4}.get(strategy)
+    few = FEW_CONDITIONS.get(strategy)
     limit = "7kB" if strategy == "files" else "1GB"
     for what, sides in list(SIDES.items())[:shapes]:
         left, right = _table(sides.left), _table(sides.right)
         for on, (condition, _) in CONDITIONS.items():
-            if kind == "mark" and on in NOT_FOR_MARKS:
+            if (kind == "mark" and on in NOT_FOR_MARKS) or (few and on not in few):
                 continue
             expected = _answer(sides, kind, _truths(what, on))
             if kind == "single" and on == "true" and len(sides.right) > 1:
@@ -197,7 +203,7 @@ def test_answers(device: Device[Any], tmp_path: Path, strategy: str, kind: JoinK
             settings = Settings().with_values({"threads": 2, "memory_limit": limit})
             with ExecutionContext(device, settings, spill_folder=tmp_path) as context:
                 if strategy == "small portions":
-                    context.string_limits = StringLimits(piece=1500)
+                    context.string_limits = StringLimits(piece=4000)
                 if expected is None:
                     with pytest.raises(ExecutionError, match="gave several rows"):
                         _run(join, context)

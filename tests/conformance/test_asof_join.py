@@ -161,6 +161,9 @@ def test_in_steps(
 def test_without_keys(device: Device[Any]) -> None:
     left = pa.table({"t": pa.array([5, None, 1, 9], pa.int64())})
     right = pa.table({"t": pa.array([4, 2, 7], pa.int64())})
+    times, others = ColumnRef(0, "t", pa.int64()), ColumnRef(0, "u", pa.int64())
+    shown = AsofJoin(Rows(left), Rows(right), [], ("greater", times, others), (), keeps_left=True)
+    assert shown.profile.details == {"kind": "left", "values": ["t"]}
     found = run(_join(left, right, {}, "greater_equal", True), device)
     assert found.column(1).to_pylist() == [4, None, None, 7]
 

@@ -164,6 +164,21 @@ def test_build_rows_are_kept_for_another_run(kind: JoinKind) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_each_run_has_its_own_probe_rows(kind: JoinKind) -> None:
+    """Which build rows had a partner in one says nothing of the next."""
+    join, left, _ = _join(kind, BY_K)
+    join.keep_build()
+    (all_rows,) = LEFT.to_batches()
+    with ExecutionContext(CpuDevice(), Settings().with_value("threads", 2)) as context:
+        for rows in (4, 1, 2):
+            left._batch = all_rows.slice(0, rows)
+            once, other, _ = _join(kind, BY_K)
+            other._batch = left._batch
+            assert _rows(join, context) == _rows(once, context)
+        join.let_go()
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_without_build_rows_a_probe_side_is_read_only_for_its_own(kind: JoinKind) -> None:
     join, left, _ = _join(kind, BY_K, right=RIGHT.slice(0, 0))
     join.keep_build()

@@ -70,6 +70,7 @@ def test_many_keys_are_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_of_too_many_rows_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_filter, "_MOST_ROWS", 4)
     assert _published([[1, 9], [1, 9]]) == ["k IN (1, 9)"]
+    assert _published([[1, 9], [1, 9], [5]]) == BOUNDS
     assert _published([[1, 9], [1, 9], [5], [5]]) == BOUNDS
 
 

@@ -53,7 +53,7 @@ class RangePredicate:
             values = pa.array([value for value in self.values if value.is_valid])
         if not pa.types.is_integer(values.type):
             values = values.view(pa.int32() if values.type.bit_width == 32 else pa.int64())
-        return np.sort(values.to_numpy(zero_copy_only=False))
+        return np.sort(values.to_numpy())
 
     def __post_init__(self) -> None:
         """A wrong number of values is a bug of the caller."""

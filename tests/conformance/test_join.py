@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -12,7 +11,6 @@ import pytest
 
 from bamquery.engine.device import Device
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.operators.join import in_memory
 from bamquery.engine.operators.join.join import Join
 from bamquery.engine.operators.join.pairs import JoinCondition
 from bamquery.engine.settings import Settings
@@ -66,29 +64,6 @@ def _residual(left: pa.Table) -> Expression:
     """l.n < r.n"""
     width = left.num_columns
     return Call("less", (ColumnRef(1, "n", pa.int64()), ColumnRef(width + 1, "n", pa.int64())), pa.bool_())
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("sizes", [[1], [0, 7, 100], [10_000]], ids=str)
-def test_kinds(
-    oracle: duckdb.DuckDBPyConnection, device: Device[Any], kind: JoinKind, sizes: list[int]
-) -> None:
-    left, right = _table(pa.int64(), 90, 1, FEW), _table(pa.int64(), 40, 2, [*FEW, 10**12])
-    keys = ((_key(left),), (_key(right),), (False,))
-    conditions = {
-        "l.k = r.k": JoinCondition(*keys),
-        "l.k = r.k AND l.n < r.n": JoinCondition(*keys, _residual(left)),
-        "l.k IS NOT DISTINCT FROM r.k": JoinCondition(keys[0], keys[1], (True,)),
-        "l.n < r.n": JoinCondition(residual=_residual(left)),
-        "TRUE": JoinCondition(),
-    }
-    for on, condition in conditions.items():
-        ours = run(_joined(left, right, kind, condition, sizes), device)
-        assert _rows(ours) == _rows(ask(oracle, _sql(kind, on), l=left, r=right)), on
-    for one, other in ((left.slice(0, 0), right), (left, right.slice(0, 0))):
-        for on, condition in conditions.items():
-            ours = run(_joined(one, other, kind, condition, sizes), device)
-            assert _rows(ours) == _rows(ask(oracle, _sql(kind, on), l=one, r=other)), on
 
 
 @pytest.mark.parametrize("kind", ALL_TYPES, ids=str)
@@ -210,64 +185,6 @@ def test_nothing_is_probed_where_nothing_is_held(device: Device[Any], kind: Join
     join = Join(probe, Rows(table.slice(0, 0)), kind, condition, _fields(table, table, kind))
     assert run(join, device).num_rows == 0
     assert probe.frames_given == 0
-
-
-@pytest.mark.parametrize("kind", [*KINDS, "single"])
-def test_many_build_rows_are_split(
-    oracle: duckdb.DuckDBPyConnection, device: Device[Any], monkeypatch: pytest.MonkeyPatch, kind: JoinKind
-) -> None:
-    monkeypatch.setattr(in_memory, "_MANY_ROWS", 30 // device.task_size)
-    left, right = _table(pa.int64(), 90, 1, FEW), _table(pa.int64(), 40, 2, [*FEW, 10**12])
-    if kind == "single":  # with each key once
-        right = pa.table({"k": pa.array(range(40), pa.int64()), "n": right["n"]})
-    on = "l.k = r.k AND l.n < r.n"
-    condition = JoinCondition((_key(left),), (_key(right),), (False,), _residual(left))
-    ours = run(_joined(left, right, kind, condition, [50]), device)
-    sql = _sql("left" if kind == "single" else kind, on)
-    assert _rows(ours) == _rows(ask(oracle, sql, l=left, r=right))
-
-
-def _run_split(operator: Join[Any], device: Device[Any], folder: Path, limit: str) -> pa.Table:
-    settings = Settings().with_values({"threads": 2, "memory_limit": limit})
-    with ExecutionContext(device, settings, spill_folder=folder) as context:
-        batches = [device.to_arrow(frame, operator.fields) for frame in operator.frames(context)]
-    assert list(folder.iterdir()) == []
-    assert context.memory.used == 0
-    assert context.memory.peak <= context.memory.limit
-    return pa.Table.from_batches(batches, pa.schema([(f.name, f.type) for f in operator.fields]))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_does_not_fit_is_joined_by_hash_partitions(
-    device: Device[Any], tmp_path: Path, kind: JoinKind
-) -> None:
-    """Twice over: parts that do not fit either are split again."""
-    words = [f"word {i}" for i in range(1500)]
-    tables = []
-    for seed, rows in ((1, 1500), (2, 2000)):
-        text = random_column(pa.large_string(), rows, seed, words)
-        flag = random_column(pa.dictionary(pa.int8(), pa.large_string()), rows, seed, ["a", "b", "c"])
-        table = pa.table({"k": text, "n": pa.array(range(rows), pa.int64()), "flag": flag})
-        tables.append(table)
-    left, right = tables
-    for residual in (None, _residual(left)) if kind not in ("semi", "anti") else (_residual(left),):
-        condition = JoinCondition((_key(left),), (_key(right),), (False,), residual)
-        expected = run(_joined(left, right, kind, condition, [1000]), device)
-        for limit in ("100kB", "7kB") if kind == "full" else ("100kB",):
-            parted = _joined(left, right, kind, condition, [1000])
-            assert _rows(_run_split(parted, device, tmp_path, limit)) == _rows(expected)
-            assert parted.profile.details["partitions"] >= (32 if limit == "100kB" else 64)
-
-
-def test_rows_of_one_key_are_joined_by_blocks(device: Device[Any], tmp_path: Path) -> None:
-    table = pa.table({"k": pa.array([7] * 1000, pa.int64()), "n": pa.array(range(1000), pa.int64())})
-    for condition in (
-        JoinCondition((_key(table),), (_key(table),), (False,), _residual(table)),
-        JoinCondition(residual=_residual(table)),
-    ):
-        expected = run(_joined(table, table, "full", condition, [300]), device)
-        ours = _run_split(_joined(table, table, "full", condition, [300]), device, tmp_path, "50kB")
-        assert _rows(ours) == _rows(expected)
 
 
 def test_a_join_can_be_cancelled(device: Device[Any]) -> None:

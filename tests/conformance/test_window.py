@@ -128,6 +128,29 @@ def test_pieces_that_are_given_out_are_not_held(device: Device[Any], monkeypatch
     assert run(operator, device, threads=1, memory_limit=f"{largest * 4 // 3} B").num_rows == rows
 
 
+def test_small_partitions_are_computed_by_a_thread_s_share(device: Device[Any]) -> None:
+    """Half of the memory is for what threads work on, and two pieces more."""
+    if _refused(device):
+        pytest.skip("the device has no windows")
+    rows, threads = 20_000, 2
+    table = pa.table(
+        {
+            "k": pa.array([float(row // 2) for row in range(rows)]),
+            "g": pa.array(["a"] * rows, pa.large_string()),
+            "i": pa.array([1] * rows, pa.int64()),
+            "row": pa.array(range(rows), pa.int64()),
+        }
+    )
+    operator = _operator((K,), Rows(table, [100]))
+    settings = Settings().with_values({"threads": threads, "memory_limit": "8 MB"})
+    with ExecutionContext(device, settings) as context:
+        sizes = [device.row_count(frame) for frame in operator.frames(context)]
+    row_bytes = 3 * table.nbytes // rows + 64 * len(CALLS)
+    share = 8_000_000 // (2 * (threads + 2)) // row_bytes
+    assert sum(sizes) == rows
+    assert share <= max(sizes) + 1 <= share + 101
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_cancelled_window_stops(device: Device[Any], threads: int) -> None:
     if _refused(device):

@@ -1,15 +1,18 @@
 """Small faults that can be put into functions: where there is room for them, and loaded functions with one.
 
 Only what is inside functions is changed, so that a fault is put in by exchanging the code of functions that
-are loaded already. Left alone are assertions, messages, annotations, defaults and decorators.
+are loaded already. Left alone are assertions, `strict` of `zip` among them, messages, annotations, defaults
+and decorators.
 """
 
 from __future__ import annotations
 
 import ast
 import gc
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from inspect import CO_NEWLOCALS
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -113,17 +116,22 @@ def list_mutants(file: str) -> list[Mutant]:
 
 
 def apply(mutant: Mutant) -> None:
-    """Put the fault into the loaded module's functions, for the rest of this process."""
+    """Put the fault into the loaded module's functions, for the rest of this process.
+
+    Raises:
+        LookupError: no loaded function has the place for it: the file is not the one that was imported.
+    """
     tree = ast.parse((REPOSITORY / mutant.file).read_text())
     list(_sites(tree))[mutant.number].put_in()
-    _exchange(mutant.file, tree)
+    if not any(before != after for before, after in _exchange(mutant.file, tree)):
+        raise LookupError(f"no loaded function has the place for {mutant}")
 
 
 def record_lines(file: str, hit: Callable[[int], None]) -> None:
     """Have the loaded module's functions call `hit` with the line of each statement that is run."""
     tree = _Recording().visit(ast.parse((REPOSITORY / file).read_text()))
-    for function in _exchange(file, tree):
-        function.__globals__["__hit__"] = hit
+    _exchange(file, tree)
+    vars(sys.modules[module_name(file)])["__hit__"] = hit
 
 
 def module_name(file: str) -> str:
@@ -170,6 +178,8 @@ def _sites_below(node: ast.AST, line: int) -> Iterator[_Site]:
 def _children(node: ast.AST) -> Iterator[tuple[Any, Any, ast.AST]]:
     """Every node directly below that faults are put into: what holds it, and where."""
     if isinstance(node, ast.Raise | ast.Assert | ast.JoinedStr):
+        return
+    if isinstance(node, ast.keyword) and node.arg == "strict":
         return
     for name, value in ast.iter_fields(node):
         if name in {"annotation", "args", "decorator_list", "returns"} and not isinstance(node, ast.Call):
@@ -254,22 +264,33 @@ def _hit(line: int) -> ast.Call:
     return ast.Call(ast.Name("__hit__", ast.Load()), [ast.Constant(line)], [])
 
 
-def _exchange(file: str, tree: ast.Module) -> list[FunctionType]:
-    """Give the functions of a loaded module the code of a changed tree; returns those that are there."""
+def _exchange(file: str, tree: ast.Module) -> list[tuple[CodeType, CodeType]]:
+    """Give the functions of a loaded module the code of a changed tree; returns what was exchanged."""
     path = REPOSITORY / file
     was = _outermost(compile(path.read_text(), path, "exec", dont_inherit=True))
     now = _outermost(compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True))
     assert len(was) == len(now)
     changes = dict(zip(was, now, strict=True))
-    module = module_name(file)
+    changed = []
+    for function in loaded_functions(module_name(file)):
+        code = function.__code__
+        if code in changes:
+            function.__code__ = changes[code]
+            changed.append((code, changes[code]))
+    return changed
+
+
+@cache
+def loaded_functions(module: str) -> list[FunctionType]:
+    """The functions of an imported module, wherever they are held.
+
+    They are looked up once, in the process that others are forked from: nothing is left to the collector of
+    garbage there, which would write to each object's page and so have it copied in every process.
+    """
     gc.unfreeze()  # as tests/conftest.py has hidden what was there before tests began
     functions = [f for f in gc.get_objects() if isinstance(f, FunctionType) and f.__module__ == module]
-    changed = []
-    for function in functions:
-        if function.__code__ in changes:
-            function.__code__ = changes[function.__code__]
-            changed.append(function)
-    return changed
+    gc.freeze()
+    return functions
 
 
 def _outermost(code: CodeType) -> list[CodeType]:

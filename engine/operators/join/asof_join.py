@@ -105,7 +105,6 @@ class AsofJoin(Operator[Frame], Generic[Frame]):
         copies = CopiedRows(device, left), CopiedRows(device, right)
         self.profile.details["peak_memory"] = memory.peak
         for start in range(0, len(nearest), FRAME_ROWS):
-            context.check_cancelled()
             positions = np.arange(start, min(start + FRAME_ROWS, len(nearest)))
             found = self._drop_unequal_keys(device, values, positions, nearest[positions])
             if not self._keeps_left:

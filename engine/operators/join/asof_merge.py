@@ -84,7 +84,6 @@ class AsofMerge(Generic[Frame]):
             ) as ordered,
         ):
             for frame in ordered:
-                context.check_cancelled()
                 rows, positions, found, last = self._pairs(frame, carried)
                 with closing(self._side_by_side(rows, positions, found)) as answers:
                     yield from answers

@@ -63,7 +63,6 @@ def probe_first(
         rows = size = 0
         complete = True
         for frame in frames:
-            context.check_cancelled()
             kept.append(frame)
             rows += device.row_count(frame)
             size += device.nbytes(frame)

@@ -83,6 +83,20 @@ def test_what_is_streamed_is_not_what_was_streamed_just_before() -> None:
     assert max(often) <= min(often) + 2
 
 
+def test_of_a_slow_drive_less_is_read() -> None:
+    """Pieces of 4 MiB in 0.05 seconds each: two of them take longer than a phase."""
+    drive = Drive(bandwidth=(4 << 20) / 0.05, iops=2e5, latency=8e-5, scattered=2.5e9)
+    found = measure_reader(drive, 1 << 30, drive)
+    assert found.bandwidth == pytest.approx((4 << 20) / 0.05)
+    assert {*drive.streamed} & {*range(0, 64 << 20, 4 << 20)} == {0, 4 << 20}
+
+
+def test_checksums_a_second_are_those_of_a_clock() -> None:
+    """Two turns of 4 MiB within 0.02 seconds, one that ends then."""
+    ticks = iter([5.0, 5.008, 5.016, 5.024])
+    assert processor_profile.measure_checksum(lambda: next(ticks)) == pytest.approx(3 * (4 << 20) / 0.024)
+
+
 def test_reads_of_several_sizes_tell_commands_from_bytes() -> None:
     sizes = [512, 4096, 65536]
     assert fit_reads(sizes, [1e-6 + size / 3e9 for size in sizes], 4e9) == pytest.approx((1e-6, 3e9))

@@ -119,3 +119,8 @@ def test_edges() -> None:
     assert one.thin_out(0.0) == NOTHING
     assert one.thin_out(1.0) is one
     assert HitPyramid.from_counts(3, range(1, LEVELS)).rows == 3
+    two = HitPyramid.count(np.array([4, 5], np.int64))
+    for share in (0.5, 0.25):  # whatever is left is a run
+        thinned = two.thin_out(share)
+        assert thinned.runs is not None
+        assert thinned.runs[0] == thinned.rows == 2 * share

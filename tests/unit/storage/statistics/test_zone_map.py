@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bamquery.storage.format.layout import VECTOR_ROWS
+from bamquery.storage.statistics import zone_map
 from bamquery.storage.statistics.predicate import RangePredicate
 from bamquery.storage.statistics.zone_map import ZoneMap
 from tests.effort import effort
@@ -143,6 +144,21 @@ def test_long_lists_prune_value_by_value() -> None:
     assert survivors(days, "in", *(np.datetime64(n, "us").item() for n in few)) == list(range(0, 20, 2))
 
 
+def test_members_prune_by_their_bounds_or_one_by_one() -> None:
+    """Numbers one by one, strings by the least and the greatest; of none there is no row."""
+    numbers = pa.array(np.arange(4 * VECTOR_ROWS))
+    words = pa.array(np.repeat(["apple", "melon", "zebra", None], VECTOR_ROWS), pa.large_string())
+    for array, members, alive in (
+        (numbers, [5, 3 * VECTOR_ROWS], [0, 3]),
+        (numbers, [], []),
+        (words, ["b", "n"], [1]),
+        (words, ["apple", "zebra"], [0, 1, 2]),
+        (words, [], []),
+    ):
+        predicate = RangePredicate("c", "in", members=pa.array(members, array.type))
+        assert zone_map_of(array).surviving_vectors([predicate]).tolist() == alive
+
+
 def test_unequal_prunes_constant_vectors() -> None:
     array = pa.array(np.repeat([7, 7, 8], VECTOR_ROWS))
     assert survivors(array, "!=", 7) == [2]
@@ -180,6 +196,10 @@ def test_nan_is_the_greatest_number() -> None:
     assert survivors(array, "<", 0.0) == [2]
     assert survivors(array, "!=", 1.0) == [1, 2]
     assert survivors(array, "in", nan, -1.0) == [1, 2]
+    many = [2.0 + n for n in range(zone_map._MOST_VALUES)]
+    assert survivors(array, "in", *many, 1.0) == [0]
+    assert survivors(array, "in", *many, nan) == [1]
+    assert survivors(array, "in", *many, 200.0) == []
 
 
 @pytest.mark.parametrize("zero", [0.0, -0.0])

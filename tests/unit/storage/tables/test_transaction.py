@@ -3,10 +3,12 @@ import os
 
 import pytest
 
-from bamquery.errors import ConflictError, StorageError
+from bamquery.errors import ConflictError, CorruptionError, StorageError
 from bamquery.storage.database.database import Database
 from bamquery.storage.files.filesystem import PosixFileSystem
 from bamquery.storage.fragments.schema_evolution import ColumnRule
+from bamquery.storage.tables.folder import Pin, pin_latest
+from bamquery.storage.tables.transaction import Transaction
 from tests.faults.recording import RecordingFileSystem
 from tests.unit.storage.sample_tables import SCHEMA, append, batch, create, values_of
 
@@ -134,6 +136,21 @@ def test_the_rules_of_its_columns_end_with_a_table(tmp_path):
         create(database, "t", [2])
         with database.hold("t") as snapshot:
             assert snapshot.evolution.rules == ()
+
+
+def test_a_table_that_leads_elsewhere_is_not_written_to_nor_held(tmp_path, monkeypatch):
+    released = []
+    close = Pin.close
+    monkeypatch.setattr(Pin, "close", lambda pin: (released.append(pin), close(pin)))
+    with Database.open(tmp_path / "db") as database:
+        create(database, "t", [1])
+        folder = database.table("t").folder
+        base, fragments = pin_latest(folder), folder.fragments
+        fragments.rename(tmp_path / "elsewhere")
+        fragments.symlink_to(tmp_path / "elsewhere")
+        with pytest.raises(CorruptionError, match="link"):
+            Transaction(PosixFileSystem(), folder, base)
+    assert base in released
 
 
 def test_a_change_without_rows_leaves_the_fragments_alone(tmp_path):

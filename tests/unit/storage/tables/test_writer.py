@@ -247,6 +247,30 @@ def test_large_fragments_are_not_merged_by_appends(database, monkeypatch):
     assert fragment_rows(database) == [10, 1, 1, 10, 4]
 
 
+def test_an_append_that_is_still_being_written_merges_nothing(database, monkeypatch):
+    """Its first fragment would come after the rows that follow on it: the writer waits to know of it."""
+    monkeypatch.setattr(table_writer, "MERGED_APPENDS", 2)
+    create(database, "t", [0])
+    append(database, "t", [1])
+    monkeypatch.setattr(table_writer, "FRAGMENT_BYTES", 8 * 1024)
+    looked = threading.Event()
+    write_fragment, is_small = transaction.write_fragment, table_writer._is_small
+
+    def write_late(*arguments, **options):
+        looked.wait(0.2)  # which passes, unless somebody has decided meanwhile
+        return write_fragment(*arguments, **options)
+
+    def look(entry):
+        looked.set()
+        return is_small(entry)
+
+    monkeypatch.setattr(transaction, "write_fragment", write_late)
+    monkeypatch.setattr(table_writer, "_is_small", look)
+    append(database, "t", range(2, 1030))
+    assert values_of(database, "t") == list(range(1030))
+    assert fragment_rows(database) == [1, 1, 1024, 4]
+
+
 def test_appends_of_many_bytes_merge_nothing(database, monkeypatch):
     monkeypatch.setattr(table_writer, "MERGED_APPENDS", 3)
     monkeypatch.setattr(table_writer, "SMALL_BYTES", 8 << 13)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.cpu.keys import join_table
@@ -92,3 +93,15 @@ def test_slices() -> None:
     held, probe = _batch(whole.slice(1)), _batch(whole.slice(2, 3))
     ((_, positions, found),) = CpuJoinTable(held, [False]).matches(probe)
     assert list(zip(positions.tolist(), found.tolist(), strict=True)) == [(0, 1), (2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "span", "dense"),
+    [(2, 65_534, True), (2, 65_535, False), (8192, 131_070, True), (8192, 131_071, False)],
+)
+def test_numbers_close_to_each_other_have_a_bucket_each(rows: int, span: int, dense: bool) -> None:
+    keys = np.append(np.arange(rows - 1), span)
+    table = CpuJoinTable(_batch(pa.array(keys)), [False])
+    assert table.nbytes == (4 * (span + 2) if dense else 8 * rows + 4 * (2 * rows + 1))
+    ((_, positions, found),) = table.matches(_batch(pa.array([span, -1, 0, span - 1])))
+    assert list(zip(positions.tolist(), found.tolist(), strict=True)) == [(0, rows - 1), (2, 0)]

@@ -70,6 +70,7 @@ def test_many_keys_are_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_of_too_many_rows_none_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_filter, "_MOST_ROWS", 4)
     assert _published([[1, 9], [1, 9]]) == ["k IN (1, 9)"]
+    assert _published([[1, 9], [1, 9], [5]]) == BOUNDS
     assert _published([[1, 9], [1, 9], [5], [5]]) == BOUNDS
 
 
@@ -140,3 +141,79 @@ def test_a_side_that_is_read_first_is_held_too() -> None:
     assert build.taken == [*KEY]
     assert join.reservations == 2
     assert not join.runs_again
+
+
+class _LargeTasks(CpuDevice):
+    """Groups keys by itself, as devices do that want many rows at once."""
+
+    task_size = 4
+
+
+@pytest.mark.parametrize("device", [CpuDevice(), _LargeTasks()], ids=lambda device: type(device).__name__)
+def test_memory_of_the_keys_that_are_named(monkeypatch: pytest.MonkeyPatch, device: CpuDevice) -> None:
+    """Twice what they take, and what finds them once they are many; nothing once they are too many."""
+    columns = tuple(ColumnRef(i, name, pa.int64()) for i, name in enumerate("ab"))
+    condition = JoinCondition(columns, columns, (False, False))
+    filters = {number: DynamicFilter("a test") for number in (0, 1)}
+    monkeypatch.setattr(key_filter, "_MOST_BYTES", 1600)
+    monkeypatch.setattr(key_filter, "_LARGEST_TABLE", 256 * 100)
+
+    def held(values: int) -> int:
+        return 2 * 8 * values + (min(256 * values, 256 * 100) if values > 64 else 0)
+
+    with ExecutionContext(device, Settings()) as context:
+        with KeySummary(context, condition, filters) as summary:
+            assert context.memory.used == 0
+            # the first key: frame by frame some more; the second: the same two, named once a frame
+            for frame, (new, first) in enumerate([(40, 40), (24, 64), (2, 66), (60, 126), (70, 196)], 1):
+                numbers = pa.array(range(first - new, first), pa.int64())
+                same = pa.array([7, 9] * new, pa.int64()).slice(0, new)
+                summary.add(pa.record_batch([numbers, same], ["a", "b"]))
+                assert context.memory.used == held(first) + held(2 * frame)
+            summary.add(pa.record_batch([pa.array(range(500, 505)), pa.array([7] * 5)], ["a", "b"]))
+            assert context.memory.used == held(2 * 5 + 1)  # 1,608 bytes of the first are too many
+            summary.publish()
+        assert context.memory.used == 0
+    assert [one.text("a") for one in filters[0].conditions] == ["(a >= 0)", "(a <= 504)"]
+    assert [{literal.value.as_py() for literal in one.literals} for one in filters[1].conditions] == [{7, 9}]
+
+
+@pytest.mark.parametrize("device", [CpuDevice(), _LargeTasks()], ids=lambda device: type(device).__name__)
+def test_keys_that_come_as_columns(device: CpuDevice) -> None:
+    """Of keys that were found already, each filter takes its own."""
+    columns = tuple(ColumnRef(i, name, pa.int64()) for i, name in enumerate("ab"))
+    filters = {1: DynamicFilter("a test")}
+    condition = JoinCondition(columns, columns, (False, True))
+    frames = [
+        pa.record_batch([pa.array(a, pa.int64()), pa.array(b, pa.int64())], ["a", "b"])
+        for a, b in (([1, 1], [5, 6]), ([2, 2], [None, 6]))
+    ]
+    with ExecutionContext(device, Settings()) as context:
+        for method in (KeySummary.observe_keys, KeySummary.observe_rows):
+            with KeySummary(context, condition, filters) as summary:
+                assert list(method(summary, frames)) == frames
+                summary.publish()
+            (known,) = filters[1].conditions
+            assert {literal.value.as_py() for literal in known.literals} == {5, 6}
+            assert known.or_null
+
+
+@pytest.mark.parametrize(
+    ("kind", "nulls_equal", "taken"),
+    [
+        ("inner", True, [0]),
+        ("semi", False, [0]),
+        ("right", False, [0]),
+        ("left", False, []),
+        ("full", False, []),
+    ],
+)
+def test_keys_that_scans_take(kind: JoinKind, nulls_equal: bool, taken: list[int]) -> None:
+    """Only values in an order, and only of a side whose rows without a partner are not wanted."""
+    columns = (KEY[0], ColumnRef(1, "flag", pa.list_(pa.int64())))
+    condition = JoinCondition(columns, columns, (nulls_equal, False))
+    scan = _Scan()
+    filters = key_filter.key_filters(scan, kind, condition)
+    assert [*filters] == taken
+    assert scan.taken == [columns[number] for number in taken]
+    assert [one.source for one in filters.values()] == ["keys of a join, k"] * len(taken)

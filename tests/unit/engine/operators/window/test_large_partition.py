@@ -49,3 +49,28 @@ def test_portions_in_work_are_waited_for() -> None:
         busy.clear()
         with pytest.raises(MemoryLimitError, match="a window"):
             next(waits)
+
+
+def test_rows_that_wait_to_be_cut_are_held() -> None:
+    """Those that a window had collected before it knew how large the partition is."""
+    window = nodes.Window(nodes.Values(pa.record_batch([pa.array([1])], ["a"])), (), (), (), ())
+    frames = [pa.record_batch([pa.array(range(rows), pa.int64())], ["a"]) for rows in (10, 20, 30)]
+    with (
+        ExecutionContext(CpuDevice(), Settings()) as context,
+        context.memory.reservation("a window") as memory,
+    ):
+        partition = LargePartition(
+            context,
+            window,
+            [],
+            window.fields,
+            OperatorProfile("Window"),
+            memory=memory,
+            busy=deque(),
+            needed=lambda rows, size: size,
+        )
+        waiting = []
+        for _ in partition._drain(frames):
+            assert list(partition._room(5)) == []
+            waiting.append(memory.held - 5)
+    assert waiting == [8 * 50, 8 * 30, 0]

@@ -257,6 +257,7 @@ class Connection(ConnectionDuckdbNames, Closeable):
         """
         # Not before rows are loaded: a program that only asks would pay for it.
         from bamquery.engine.constant_folding import fold_expression  # noqa: PLC0415
+        from bamquery.engine.execution.memory_budget import MemoryBudget  # noqa: PLC0415
         from bamquery.session.progress.bars import progress_bar  # noqa: PLC0415
         from bamquery.sql_frontend.binder.statements.column_defaults import default_values  # noqa: PLC0415
         from bamquery.storage.format.storable_types import settle_nulls  # noqa: PLC0415
@@ -300,6 +301,7 @@ class Connection(ConnectionDuckdbNames, Closeable):
                     cancelled=cancellation.is_requested,
                     missing=missing,
                     memory_limit=limit,
+                    relieve=MemoryBudget(limit).relieve,
                 )
                 writer.commit()
             return rows

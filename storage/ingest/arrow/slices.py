@@ -27,6 +27,8 @@ Array: TypeAlias = "pa.Array[Any]"
 _MAGIC: Final = b"ARROW1"
 _RECORD_BATCH: Final = 3
 _LITTLE_ENDIAN: Final = 0
+_BYTE: Final = 8
+"""Rows that a byte of a bitmap tells of: runs begin with one."""
 _LONGEST_METADATA: Final = 64 << 20
 _BLOCK: Final = struct.Struct("<qi4xq")
 _PAIR: Final = struct.Struct("<qq")  # FieldNode: length, nulls; Buffer: offset, length
@@ -140,10 +142,11 @@ def blocks(descriptor: int) -> list[BatchBlock]:
     return found
 
 
-def slices(rows: int) -> Iterator[tuple[int, int]]:
-    """First row and number of rows of the runs in which a large batch is read."""
-    for first in range(0, rows, BATCH_ROWS):
-        yield first, min(BATCH_ROWS, rows - first)
+def slices(rows: int, at_once: int = BATCH_ROWS) -> Iterator[tuple[int, int]]:
+    """First row and number of rows of the runs in which a large batch is read: of about `at_once` rows."""
+    step = min(max(at_once // _BYTE, 1) * _BYTE, BATCH_ROWS)
+    for first in range(0, rows, step):
+        yield first, min(step, rows - first)
 
 
 class _Table:

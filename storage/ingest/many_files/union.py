@@ -15,7 +15,7 @@ from bamquery.storage.ingest.arrow.convert import INTERVAL, convert_chunk
 from bamquery.storage.ingest.many_files.unified_schema import ReaderSchema, unify
 from bamquery.storage.ingest.many_files.virtual_columns import VirtualColumnsReader
 from bamquery.storage.ingest.sources.column_names import names_in_file, names_in_object
-from bamquery.storage.ingest.sources.source import BATCH_ROWS, Chunk, SourceReader
+from bamquery.storage.ingest.sources.source import BATCH_BYTES, BATCH_ROWS, Chunk, SourceReader
 from bamquery.text.identifiers import fold_case, suggestion
 
 
@@ -150,7 +150,10 @@ class UnifiedSource:
         return pa.RecordBatch.from_arrays(arrays, schema=wanted)
 
     def batches(
-        self, columns: Sequence[str] | None = None, files: Sequence[int] | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        files: Sequence[int] | None = None,
+        batch_bytes: int = BATCH_BYTES,
     ) -> Iterator[pa.RecordBatch]:
         """See `IngestSource`."""
         chosen = range(len(self.schema)) if columns is None else _positions(self.schema, columns)
@@ -162,7 +165,7 @@ class UnifiedSource:
         for number in range(len(self._readers)) if files is None else files:
             check_cancelled()  # files without rows give nobody else a chance to
             mapping = self._mapping[number]
-            for chunk in _read_all(self._readers[number], [mapping[i] for i in chosen], target):
+            for chunk in _read_all(self._readers[number], [mapping[i] for i in chosen], target, batch_bytes):
                 self.bytes_read += chunk.bytes
                 for first in range(0, chunk.batch.num_rows, BATCH_ROWS):
                     yield chunk.batch.slice(first, BATCH_ROWS)
@@ -178,13 +181,15 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
     return total
 
 
-def _read_all(reader: SourceReader, positions: Sequence[int | None], target: pa.Schema) -> Iterator[Chunk]:
+def _read_all(
+    reader: SourceReader, positions: Sequence[int | None], target: pa.Schema, batch_bytes: int
+) -> Iterator[Chunk]:
     """The reader's rows converted to `target`, whose column i is the reader's column `positions[i]`."""
     wanted = [(i, field.type) for i, field in zip(positions, target, strict=True) if i is not None]
     distinct = dict(wanted)
     place = {position: i for i, position in enumerate(distinct)}
     places = [None if i is None else place[i] for i in positions]
-    for chunk in reader.read(list(distinct), list(distinct.values())):
+    for chunk in reader.read(list(distinct), list(distinct.values()), batch_bytes):
         if chunk.batch.num_rows:
             batch = convert_chunk(chunk, places, target, reader)
             yield Chunk(batch, chunk.place, chunk.first_row, chunk.bytes)

@@ -21,7 +21,7 @@ from bamquery.storage.ingest.sources.options import (
     ROW_NUMBER,
     PathOptions,
 )
-from bamquery.storage.ingest.sources.source import Chunk, SourceReader
+from bamquery.storage.ingest.sources.source import BATCH_BYTES, Chunk, SourceReader
 from bamquery.text.identifiers import fold_case
 
 
@@ -141,11 +141,13 @@ class VirtualColumnsReader:
         """By position the columns that have one value in all rows, and these; known without reading."""
         return {place: made.value for place, made in self._made.items() if made.value is not None}
 
-    def read(self, columns: Sequence[int], types: Sequence[DataType]) -> Iterator[Chunk]:
+    def read(
+        self, columns: Sequence[int], types: Sequence[DataType], batch_bytes: int = BATCH_BYTES
+    ) -> Iterator[Chunk]:
         """See `SourceReader.read`."""
         own = [(i, type_) for i, type_ in zip(columns, types, strict=True) if i not in self._made]
         before = 0
-        for chunk in self._part.read([i for i, _ in own], [type_ for _, type_ in own]):
+        for chunk in self._part.read([i for i, _ in own], [type_ for _, type_ in own], batch_bytes):
             arrays = iter(chunk.batch.columns)
             wanted = [
                 _array(self._made[i], chunk, before) if i in self._made else next(arrays) for i in columns

@@ -25,6 +25,7 @@ from bamquery.session.progress.callbacks import Callback, ProgressCallback
 from bamquery.session.session import Cancellation, Session
 from bamquery.sql_frontend.parameters import Parameters, require_parameters
 from bamquery.sql_frontend.sql_text import sql_text
+from bamquery.statement_context.cancellation import add_cancellation_check
 from bamquery.statements.execution import run_statement
 from bamquery.storage.database.database import Database
 from bamquery.text.identifiers import fold_case
@@ -273,15 +274,16 @@ class Connection(ConnectionDuckdbNames, Closeable):
         cancellation = Cancellation()
         self._session.register(cancellation)
         with foreign_errors(takes_arguments=True):
-            opened = open_source(
-                source,
-                format=format,
-                exclude=exclude,
-                progress=bar,
-                options=FileOptions(union_by_name=True),
-                access=access,
-                check=cancellation.check,
-            )
+            with add_cancellation_check(cancellation.check):
+                opened = open_source(
+                    source,
+                    format=format,
+                    exclude=exclude,
+                    progress=bar,
+                    options=FileOptions(union_by_name=True),
+                    access=access,
+                    check=cancellation.check,
+                )
             if if_exists == "append" and database.has_table(name):
                 writer = database.table(name).append()
             else:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from bamquery.errors import IngestError
+from bamquery.statement_context.cancellation import check_each
 from bamquery.storage.format.storable_types import DataType
 from bamquery.storage.ingest.many_files.hive_partitions import PartitionColumn
 from bamquery.storage.ingest.sources.formats import Format
@@ -60,7 +61,7 @@ def made_parts(
     """
     asked = [ROW_NUMBER] if options.row_number else []
     asked += [options.filename] if options.filename else []
-    own = {fold_case(name) for reader in readers for name in reader.schema.names}
+    own = {fold_case(name) for reader in check_each(readers) for name in reader.schema.names}
     behind = [*asked, *(column.name for column in partitions if fold_case(column.name) not in own)]
     taken = {*own, *map(fold_case, behind)}
     # Where the path is called otherwise, it has that name only.
@@ -69,7 +70,7 @@ def made_parts(
     known += [GROUP_NUMBER] if {"parquet"}.issuperset(formats) else []
     hidden = [name for name in known if name in options.virtual and name not in taken]
     made: list[SourceReader] = []
-    for index, reader in enumerate(readers):
+    for index, reader in enumerate(check_each(readers)):
         keys = [VirtualColumn(c.name, c.type, c.values[index], replaces=True) for c in partitions]
         before = [_virtual_column(name, reader, index, options) for name in asked]
         virtual = [_virtual_column(name, reader, index, options) for name in hidden]

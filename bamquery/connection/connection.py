@@ -25,6 +25,7 @@ from bamquery.session.progress.callbacks import Callback, ProgressCallback
 from bamquery.session.session import Cancellation, Session
 from bamquery.sql_frontend.parameters import Parameters, require_parameters
 from bamquery.sql_frontend.sql_text import sql_text
+from bamquery.statement_context.cancellation import add_cancellation_check
 from bamquery.statements.execution import run_statement
 from bamquery.storage.database.database import Database
 from bamquery.text.identifiers import fold_case
@@ -257,6 +258,7 @@ class Connection(ConnectionDuckdbNames, Closeable):
         """
         # Not before rows are loaded: a program that only asks would pay for it.
         from bamquery.engine.constant_folding import fold_expression  # noqa: PLC0415
+        from bamquery.engine.execution.memory_budget import MemoryBudget  # noqa: PLC0415
         from bamquery.session.progress.bars import progress_bar  # noqa: PLC0415
         from bamquery.sql_frontend.binder.statements.column_defaults import default_values  # noqa: PLC0415
         from bamquery.storage.format.storable_types import settle_nulls  # noqa: PLC0415
@@ -272,15 +274,16 @@ class Connection(ConnectionDuckdbNames, Closeable):
         cancellation = Cancellation()
         self._session.register(cancellation)
         with foreign_errors(takes_arguments=True):
-            opened = open_source(
-                source,
-                format=format,
-                exclude=exclude,
-                progress=bar,
-                options=FileOptions(union_by_name=True),
-                access=access,
-                check=cancellation.check,
-            )
+            with add_cancellation_check(cancellation.check):
+                opened = open_source(
+                    source,
+                    format=format,
+                    exclude=exclude,
+                    progress=bar,
+                    options=FileOptions(union_by_name=True),
+                    access=access,
+                    check=cancellation.check,
+                )
             if if_exists == "append" and database.has_table(name):
                 writer = database.table(name).append()
             else:
@@ -300,6 +303,7 @@ class Connection(ConnectionDuckdbNames, Closeable):
                     cancelled=cancellation.is_requested,
                     missing=missing,
                     memory_limit=limit,
+                    relieve=MemoryBudget(limit).relieve,
                 )
                 writer.commit()
             return rows

@@ -7,12 +7,13 @@ its end on a thread of its own, and nobody looks at its answer.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 Answer = TypeVar("Answer")
+Item = TypeVar("Item")
 
 _PATIENCE: Final = 0.05
 """Seconds from a query's end until who waits for a call notices."""
@@ -33,6 +34,13 @@ def check_cancelled() -> None:
     """
     if _current.check is not None:
         _current.check()
+
+
+def check_each(items: Iterable[Item]) -> Iterator[Item]:
+    """The items, of which there may be hundreds of thousands; `check_cancelled` before each."""
+    for item in items:
+        check_cancelled()
+        yield item
 
 
 def set_check(check: Callable[[], None] | None) -> None:

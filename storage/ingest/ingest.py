@@ -10,11 +10,13 @@ import pyarrow as pa
 
 from bamquery.errors import CancelledError, IngestError
 from bamquery.storage.ingest.progress import Progress
-from bamquery.storage.ingest.sources.source import IngestSource
+from bamquery.storage.ingest.sources.source import BATCH_BYTES, IngestSource
 from bamquery.text.identifiers import fold_case, suggestion
 
 _READ_AHEAD: Final = 16
 """Part of a memory limit for batches that are read before they are wanted."""
+_BATCH: Final = 32
+"""Part of it for one batch: some are read and written, and fragments hold on to those they are made of."""
 _NO_VALUES: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -39,6 +41,7 @@ def ingest(
     cancelled: Callable[[], bool] = lambda: False,
     missing: Mapping[str, Any] = _NO_VALUES,
     memory_limit: int | None = None,
+    relieve: Callable[[], None] = lambda: None,
 ) -> int:
     """Write all rows of `source` and return how many they were; the commit is the caller's.
 
@@ -53,6 +56,7 @@ def ingest(
         cancelled: asked after each batch.
         missing: by name, values of columns that the source lacks.
         memory_limit: bytes of which a small part may wait to be written.
+        relieve: called after each batch, to give freed memory back where there is much of it.
 
     Raises:
         IngestError: the source cannot be read, or has a column or value that the table cannot take.
@@ -68,9 +72,10 @@ def ingest(
     wanted = [name for name in names if name is not None]
     positions = [None if name is None else wanted.index(name) for name in names]
     ahead = READ_AHEAD_BYTES if memory_limit is None else min(READ_AHEAD_BYTES, memory_limit // _READ_AHEAD)
+    batch_bytes = BATCH_BYTES if memory_limit is None else min(BATCH_BYTES, memory_limit // _BATCH)
     rows = 0
     show = (progress or Progress()).show(f"Loading {source.name}", source.total_rows, source.total_bytes)
-    with show as report, ReadAhead(source.batches(wanted), ahead) as batches:
+    with show as report, ReadAhead(source.batches(wanted, batch_bytes=batch_bytes), ahead) as batches:
         for batch in batches:
             if cancelled():
                 raise CancelledError(f"loading {source.name} was cancelled after {rows} rows")
@@ -79,6 +84,7 @@ def ingest(
             )
             rows += batch.num_rows
             del batch  # its memory is the writer's to release
+            relieve()
             report(rows, source.bytes_read)
     return rows
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bamquery.errors import IngestError
+from bamquery.statement_context.cancellation import check_each
 from bamquery.storage.database.file_access import FileAccess
 from bamquery.storage.ingest.progress import Progress
 from bamquery.storage.ingest.sources.failures import unreadable
@@ -93,7 +94,7 @@ def open_source(
     opener = _Opener(known_format, progress, options)
     paths = options.paths
     partitions = []
-    if paths.partitioned is not False and any("=" in str(file) for file in files):
+    if paths.partitioned is not False and any("=" in str(file) for file in check_each(files)):
         from bamquery.storage.ingest.many_files.hive_partitions import partition_columns
 
         partitions = partition_columns(files, paths)
@@ -113,7 +114,7 @@ def open_source(
     if partitions or paths != PathOptions():
         from bamquery.storage.ingest.many_files.virtual_columns import with_made_columns
 
-        formats = {known_format or detect_format(file) for file in files}
+        formats = {known_format or detect_format(file) for file in check_each(files)}
         readers, made, hidden = with_made_columns(readers, partitions, paths, formats)
     return UnifiedSource(
         name,

@@ -12,6 +12,7 @@ import pytest
 from bamquery.engine.device import Device
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.window import window as window_module
+from bamquery.engine.operators.window.row_bytes import needed_row_bytes
 from bamquery.engine.operators.window.window import Window
 from bamquery.engine.settings import Settings
 from bamquery.errors import CancelledError, MemoryLimitError
@@ -123,7 +124,8 @@ def test_pieces_that_are_given_out_are_not_held(device: Device[Any], monkeypatch
             "row": pa.array(range(rows), pa.int64()),
         }
     )
-    largest = 3 * table.nbytes // 2 + max(sizes) * 64 * len(CALLS)  # of half of the rows
+    half = max(sizes)
+    largest = 3 * table.nbytes // 2 + half * needed_row_bytes([call for call, _ in CALLS])
     operator = _operator((K,), Rows(table))
     assert run(operator, device, threads=1, memory_limit=f"{largest * 4 // 3} B").num_rows == rows
 

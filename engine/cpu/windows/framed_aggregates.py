@@ -46,9 +46,15 @@ from bamquery.plan.expressions import AggregateCall
 from bamquery.statement_context.cancellation import check_cancelled
 
 _FRAMES: Final = 1 << 16
-"""Frames computed at once from a tree."""
+"""Frames computed at once from a tree at most."""
+_FRAME_BYTES: Final = 1024
+"""Bytes that a frame's states take meanwhile."""
 _ROWS: Final = 1 << 20
-"""Rows of frames that are looked at at once, where each frame is looked at as a whole."""
+"""Rows of frames that are looked at at once at most, where each frame is looked at as a whole."""
+_ROW_BYTES: Final = 256
+"""Bytes that a row takes meanwhile."""
+_LEAST: Final = 1 << 10
+"""Frames or rows that are computed at once however scarce memory is."""
 
 
 def framed_aggregate(
@@ -112,7 +118,8 @@ def framed_aggregate(
         if strings is not None:
             require_room(f"{call.function}() over a window", strings.longest * (stop - start), stop - start)
         own = select_frames(frames, start, stop)
-        return concatenate_columns(list(tree.compute_frames(own, _FRAMES)))
+        at_once = _at_once(_FRAME_BYTES, _FRAMES)
+        return concatenate_columns(list(tree.compute_frames(own, at_once)))
 
     return FrameValues(numbers.values, aggregate_by_states)
 
@@ -133,11 +140,12 @@ def _aggregate_by_rows(
     ends = np.cumsum(frame_sizes(frames).values)
     strings_end = None if string_sizes is None else np.cumsum(string_sizes.frame_bytes(frames))
     piece = current_string_limits().piece
+    at_once = _at_once(_ROW_BYTES, _ROWS)
     begin = 0
     while begin < len(ends):
         check_cancelled()
         done = int(ends[begin - 1]) if begin else 0
-        end = int(np.searchsorted(ends, done + _ROWS, side="right"))
+        end = int(np.searchsorted(ends, done + at_once, side="right"))
         if strings_end is not None:
             taken = int(strings_end[begin - 1]) if begin else 0
             end = min(end, int(np.searchsorted(strings_end, taken + piece, side="right")))
@@ -177,6 +185,11 @@ class _States(States[Vector, StateColumns, Column]):
 
     def final(self, states: StateColumns) -> Column:
         return self.accumulator.final(states)
+
+
+def _at_once(size: int, most: int) -> int:
+    """How many of so many bytes are computed at once: what they take is as large as a piece of text."""
+    return min(max(current_string_limits().piece // size, _LEAST), most)
 
 
 def _is_string(kind: pa.DataType) -> bool:

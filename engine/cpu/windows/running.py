@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bamquery.engine.cpu.aggregates.accumulator import Accumulator, StateColumns, concatenate_state_columns
+from bamquery.engine.cpu.frames import concatenate_columns
 from bamquery.engine.cpu.kernels import Column
 from bamquery.engine.cpu.vectors import Vector
-from bamquery.engine.windows.ranges import Ranges, frame_sums
+from bamquery.engine.windows.ranges import Ranges, frame_sums, select_frames
 from bamquery.statement_context.cancellation import check_cancelled
 
 Edges: TypeAlias = tuple[StateColumns, StateColumns]
@@ -19,6 +20,8 @@ Edges: TypeAlias = tuple[StateColumns, StateColumns]
 
 _ROWS: Final = 1 << 22
 """Answers that are written between two questions whether to go on."""
+_STATES: Final = 1 << 15
+"""Rows whose states are there at once where only their totals are kept: states are far larger than rows."""
 _ROWS_A_START: Final = 256
 """Rows for each start of a frame from which a pass over each start's rows beats a tree over all."""
 
@@ -39,12 +42,55 @@ def difference_states(
 ) -> Column:
     """Each frame's state as the difference of two running totals: for exact states only."""
     count = len(frames[0].start)
-    totals: list[NDArray[Any]] = []
-    for column in map(np.asarray, row_states(accumulator, rows, edges)):
-        own = frame_sums(Vector(column).totals(), frames).values
-        totals.append(own > 0 if column.dtype == np.bool_ else own)
-    # Merging each with nothing brings large states into their form.
-    return accumulator.final(accumulator.merge(tuple(totals), np.arange(count), count))
+    totals = _running_totals(accumulator, rows, edges)
+    values: list[Column] = []
+    for begin in range(0, max(count, 1), _STATES):
+        check_cancelled()
+        own = select_frames(frames, begin, min(begin + _STATES, count))
+        columns = tuple(
+            found > 0 if is_flag else found
+            for found, is_flag in ((frame_sums(total, own).values, is_flag) for total, is_flag in totals)
+        )
+        size = len(own[0].start)
+        # Merging each with nothing brings large states into their form.
+        values.append(accumulator.final(accumulator.merge(columns, np.arange(size), size)))
+    return concatenate_columns(values)
+
+
+def _running_totals(accumulator: Accumulator, rows: Column, edges: Edges | None) -> list[tuple[Vector, bool]]:
+    """Of each state column the sums of none, the first, the first two, ...; and whether it is a flag.
+
+    Numbers past 64 bits go around, as do their differences.
+    """
+    count = len(rows) + (0 if edges is None else 2)
+    totals: list[NDArray[np.int64]] = []
+    flags: list[bool] = []
+    done = 0
+    for states in _states_by_portions(accumulator, rows, edges):
+        check_cancelled()
+        columns = [np.asarray(column) for column in states]
+        if not totals:
+            totals = [np.zeros(count + 1, np.int64) for _ in columns]
+            flags = [column.dtype == np.bool_ for column in columns]
+        size = len(columns[0])
+        for total, column in zip(totals, columns, strict=True):
+            sums = total[done + 1 : done + 1 + size]
+            np.cumsum(column, dtype=np.int64, out=sums)
+            sums += total[done]
+        done += size
+    return list(zip(map(Vector, totals), flags, strict=True))
+
+
+def _states_by_portions(
+    accumulator: Accumulator, rows: Column, edges: Edges | None
+) -> Iterator[StateColumns]:
+    """The states of `row_states`, of some rows at a time."""
+    if edges is not None:
+        yield edges[0]
+    for begin in range(0, max(len(rows), 1), _STATES):
+        yield row_states(accumulator, rows.slice(begin, _STATES))
+    if edges is not None:
+        yield edges[1]
 
 
 def can_accumulate(accumulator: Accumulator, frames: Sequence[Ranges[Vector]]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import Generic
+from typing import Final, Generic
 
 import pyarrow as pa
 
@@ -20,6 +20,10 @@ from bamquery.plan.expressions import Expression, referenced_columns
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Scan
 from bamquery.plan.rewriting import renumber
+from bamquery.storage.ingest.sources.source import BATCH_BYTES
+
+_LEAST_BATCH: Final = 1 << 20
+"""Bytes: where memory is scarce each thread works on a batch, and one costs some time by itself."""
 
 
 class FileScan(Operator[Frame], Generic[Frame]):
@@ -82,7 +86,8 @@ class FileScan(Operator[Frame], Generic[Frame]):
             return context.device.select(frame, self._outputs)
 
         names = [self._source.schema.field(column).name for column in self._wanted]
-        batches = self._count_batches(names, files)
+        batch_bytes = max(int(BATCH_BYTES * context.memory.share), _LEAST_BATCH)
+        batches = self._count_batches(names, files, batch_bytes)
         frames = ordered_map(context, read, batches, threads=context.settings.effective_threads)
         try:
             yield from frames
@@ -91,10 +96,10 @@ class FileScan(Operator[Frame], Generic[Frame]):
             batches.close()
 
     def _count_batches(
-        self, names: Sequence[str], files: Sequence[int] | None
+        self, names: Sequence[str], files: Sequence[int] | None, batch_bytes: int
     ) -> Generator[pa.RecordBatch, None, None]:
         """The source's batches; the profile says how many rows and bytes they are."""
-        batches = self._source.batches(names, files)
+        batches = self._source.batches(names, files, batch_bytes)
         try:
             for batch in batches:
                 self._position.rows_scanned += batch.num_rows

@@ -18,6 +18,7 @@ from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.window.call_methods import CallMethod, choose_method, function_names
 from bamquery.engine.operators.window.large_partition import LargePartition, WindowPortion
 from bamquery.engine.operators.window.partition_starts import PartitionStarts
+from bamquery.engine.operators.window.row_bytes import needed_row_bytes
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan import nodes
 from bamquery.plan.expressions import ColumnRef, Expression, referenced_columns
@@ -25,8 +26,6 @@ from bamquery.plan.windows import WindowCall
 
 _AT_ONCE: Final = 2
 """Portions of a piece's answer that a thread makes ahead; where strings are large, there are more."""
-_STATE_BYTES = 64
-"""What a call holds of each row at most while it is computed: states, positions, the frame."""
 
 
 class Window(Operator[Frame], Generic[Frame]):
@@ -47,6 +46,7 @@ class Window(Operator[Frame], Generic[Frame]):
         }
         super().__init__(window.fields, (child,), OperatorProfile("Window", details))
         self._window = window
+        self._row_bytes = needed_row_bytes(window.calls)
 
     def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
         """A condition on what partitions are made by leaves out whole partitions."""
@@ -186,7 +186,7 @@ class Window(Operator[Frame], Generic[Frame]):
 
     def _needed_bytes(self, rows: int, size: int) -> int:
         """Bytes for rows, those rows joined, their values and what these take to compute."""
-        return 3 * size + rows * _STATE_BYTES * len(self._window.calls)
+        return 3 * size + rows * self._row_bytes
 
     def _methods(self, context: ExecutionContext[Frame]) -> tuple[list[CallMethod], list[WindowCall]]:
         """How a partition's calls are computed in portions, and those for which there is no way."""

@@ -16,12 +16,12 @@ from bamquery.storage.ingest.arrow import slices as arrow_slices
 from bamquery.storage.ingest.arrow.slices import Array, BatchBlock, LargeBatch
 from bamquery.storage.ingest.sources.failures import READ_ERRORS, reason, unreadable
 from bamquery.storage.ingest.sources.formats import read_start
-from bamquery.storage.ingest.sources.source import Chunk, readable
+from bamquery.storage.ingest.sources.source import BATCH_BYTES, Chunk, readable
 
 _FILE_MAGIC: Final = b"ARROW1"
 _FEATHER_V1_MAGIC: Final = b"FEA1"
-_LARGE_BATCH: Final = 128 << 20
-"""Bytes of a record batch beyond which it is read in slices."""
+_LARGE_BATCHES: Final = 4
+"""Times that a record batch is larger than a batch should be from which on it is read in slices."""
 
 
 class ArrowFileReader:
@@ -60,7 +60,9 @@ class ArrowFileReader:
                 f"is not an Arrow IPC {what}, or a damaged or truncated one: {reason(error)}", path
             ) from error
 
-    def read(self, columns: Sequence[int], types: Sequence[DataType]) -> Iterator[Chunk]:
+    def read(
+        self, columns: Sequence[int], types: Sequence[DataType], batch_bytes: int = BATCH_BYTES
+    ) -> Iterator[Chunk]:
         """See `SourceReader.read`."""
         del types
         # Arrow takes no columns to mean all; one is enough to learn how many rows there are.
@@ -69,7 +71,7 @@ class ArrowFileReader:
         number, first_row = -1, 1
         try:
             for batch, found, size in (
-                self._read_stream(wanted) if self._is_stream else self._read_file(wanted)
+                self._read_stream(wanted) if self._is_stream else self._read_file(wanted, batch_bytes)
             ):
                 if found != number:
                     number, first_row = found, 1
@@ -89,7 +91,7 @@ class ArrowFileReader:
                 yield batch, number, file.tell() - position
                 position = file.tell()
 
-    def _read_file(self, columns: list[int]) -> Iterator[tuple[pa.RecordBatch, int, int]]:
+    def _read_file(self, columns: list[int], batch_bytes: int) -> Iterator[tuple[pa.RecordBatch, int, int]]:
         """As `_read_stream`; but large batches come in slices, which then share a number."""
         with open_arrow(self.path) as file, self.path.open("rb", buffering=0) as slice_file:
             reader = pa.ipc.open_file(file, options=_read_only_columns(columns))
@@ -97,12 +99,13 @@ class ArrowFileReader:
             share = self.bytes // max(reader.num_record_batches, 1)
             for number in range(reader.num_record_batches):
                 large = None
-                if number < len(blocks) and blocks[number].body_length > _LARGE_BATCH:
+                if number < len(blocks) and blocks[number].body_length > _LARGE_BATCHES * batch_bytes:
                     large = self._large(slice_file.fileno(), blocks[number])
                 if large is None:
                     yield reader.get_batch(number), number, share
                 else:
-                    for batch in self._slices(large, number, columns):
+                    rows = large.rows * batch_bytes // blocks[number].body_length
+                    for batch in self._slices(large, number, columns, rows):
                         yield batch, number, share * batch.num_rows // large.rows
 
     def _large(self, descriptor: int, block: BatchBlock) -> LargeBatch | None:
@@ -111,10 +114,12 @@ class ArrowFileReader:
         except NotImplementedError:
             return None
 
-    def _slices(self, large: LargeBatch, number: int, columns: list[int]) -> Iterator[pa.RecordBatch]:
+    def _slices(
+        self, large: LargeBatch, number: int, columns: list[int], at_once: int
+    ) -> Iterator[pa.RecordBatch]:
         # A column that cannot be sliced is read whole: less than all columns, and dictionaries come with it.
         whole = {column: self._column(number, column) for column in columns if not large.can_slice(column)}
-        for first, rows in arrow_slices.slices(large.rows):
+        for first, rows in arrow_slices.slices(large.rows, at_once):
             arrays = [
                 whole[column].slice(first, rows) if column in whole else large.read(column, first, rows)
                 for column in columns

@@ -27,6 +27,8 @@ Array: TypeAlias = "pa.Array[Any]"
 _MAGIC: Final = b"ARROW1"
 _RECORD_BATCH: Final = 3
 _LITTLE_ENDIAN: Final = 0
+_BYTE: Final = 8
+"""Rows that a byte of a bitmap tells of: runs begin with one."""
 _LONGEST_METADATA: Final = 64 << 20
 _BLOCK: Final = struct.Struct("<qi4xq")
 _PAIR: Final = struct.Struct("<qq")  # FieldNode: length, nulls; Buffer: offset, length
@@ -80,7 +82,7 @@ class LargeBatch:
     def can_slice(self, column: int) -> bool:
         """Whether `read` takes the column; views, nested and dictionary columns have no rows of bytes."""
         type_ = self._schema.field(column).type
-        return _is_text(type_) or (_width(type_) > 0 and not pa.types.is_dictionary(type_))
+        return _is_string(type_) or (_width(type_) > 0 and not pa.types.is_dictionary(type_))
 
     def read(self, column: int, first: int, rows: int) -> Array:
         """Rows [first, first + rows) of a column; `first` is a multiple of 8. To be validated by the caller.
@@ -92,7 +94,7 @@ class LargeBatch:
         node, buffer = self._places[column]
         nulls = self._nodes[node][1]
         validity = self._range(buffer, first // 8, -(-rows // 8)) if nulls else None
-        if _is_text(type_):
+        if _is_string(type_):
             return self._read_text(type_, buffer, first, rows, validity)
         bits = _width(type_)
         values = self._range(buffer + 1, first * bits // 8, -(-rows * bits // 8))
@@ -140,10 +142,11 @@ def blocks(descriptor: int) -> list[BatchBlock]:
     return found
 
 
-def slices(rows: int) -> Iterator[tuple[int, int]]:
-    """First row and number of rows of the runs in which a large batch is read."""
-    for first in range(0, rows, BATCH_ROWS):
-        yield first, min(BATCH_ROWS, rows - first)
+def slices(rows: int, at_once: int = BATCH_ROWS) -> Iterator[tuple[int, int]]:
+    """First row and number of rows of the runs in which a large batch is read: of about `at_once` rows."""
+    step = min(max(at_once // _BYTE, 1) * _BYTE, BATCH_ROWS)
+    for first in range(0, rows, step):
+        yield first, min(step, rows - first)
 
 
 class _Table:
@@ -216,7 +219,7 @@ def _read_at(descriptor: int, offset: int, length: int) -> bytes:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-def _is_text(type_: DataType) -> bool:
+def _is_string(type_: DataType) -> bool:
     return (
         pa.types.is_string(type_)
         or pa.types.is_binary(type_)
@@ -247,7 +250,7 @@ def _size(type_: DataType) -> tuple[int, int]:
         return 1, 0
     if pa.types.is_dictionary(type_) or _width(type_):
         return 1, 2
-    if _is_text(type_):
+    if _is_string(type_):
         return 1, 3
     if pa.types.is_struct(type_):
         return _with_children(1, [field.type for field in type_])

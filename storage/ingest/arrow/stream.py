@@ -14,7 +14,7 @@ from bamquery.storage.format.array_validation import validate
 from bamquery.storage.format.storable_types import POLARS_OBJECT, DataType
 from bamquery.storage.ingest.sources.column_names import names_in_object
 from bamquery.storage.ingest.sources.failures import READ_ERRORS, reason
-from bamquery.storage.ingest.sources.source import BATCH_ROWS, Chunk, readable
+from bamquery.storage.ingest.sources.source import BATCH_BYTES, BATCH_ROWS, Chunk, readable
 
 _DATASET_READAHEAD: Final = 2
 _SPENT: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
@@ -66,9 +66,11 @@ class StreamReader:
         self._is_fixed = is_fixed
         self._validated: frozenset[int] = frozenset()
 
-    def read(self, columns: Sequence[int], types: Sequence[DataType]) -> Iterator[Chunk]:
+    def read(
+        self, columns: Sequence[int], types: Sequence[DataType], batch_bytes: int = BATCH_BYTES
+    ) -> Iterator[Chunk]:
         """See `SourceReader.read`."""
-        del types
+        del types, batch_bytes
         if self._once is not None:
             _spend(self._once, self.name)
         first_row = 1

@@ -27,7 +27,7 @@ from bamquery.storage.ingest.csv.type_inference import DateReadings, infer, infe
 from bamquery.storage.ingest.sources.failures import unreadable
 from bamquery.storage.ingest.sources.options import NO_OPTIONS, FileOptions
 from bamquery.storage.ingest.sources.reject_log import Reject
-from bamquery.storage.ingest.sources.source import Chunk
+from bamquery.storage.ingest.sources.source import BATCH_BYTES, Chunk
 from bamquery.storage.ingest.text.date_formats import DateFormat
 from bamquery.text.identifiers import fold_case, suggestion
 
@@ -131,8 +131,11 @@ class CsvReader:
         """How it is written."""
         return self._dialect
 
-    def read(self, columns: Sequence[int], types: Sequence[DataType]) -> Iterator[Chunk]:
+    def read(
+        self, columns: Sequence[int], types: Sequence[DataType], batch_bytes: int = BATCH_BYTES
+    ) -> Iterator[Chunk]:
         """See `SourceReader.read`; a column wanted as a string is the text itself, whatever its reading."""
+        del batch_bytes
         readings = {
             i: TEXT if pa.types.is_large_string(type_) else self._readings[i]
             for i, type_ in zip(columns, types, strict=True)

@@ -24,7 +24,7 @@ from bamquery.storage.ingest.json.columns import (
 )
 from bamquery.storage.ingest.sources.failures import unreadable
 from bamquery.storage.ingest.sources.options import NO_OPTIONS, FileOptions
-from bamquery.storage.ingest.sources.source import Chunk
+from bamquery.storage.ingest.sources.source import BATCH_BYTES, Chunk
 from bamquery.storage.ingest.text.date_formats import ISO_DATE, ISO_STAMPS, JSON_FORMATS, TYPES, DateFormat
 
 
@@ -109,9 +109,11 @@ class JsonReader:
         self._found["json"] = _Found(pa.null() if self.rows else pa.large_string())
         self.schema = self._schema()
 
-    def read(self, columns: Sequence[int], types: Sequence[DataType]) -> Iterator[Chunk]:
+    def read(
+        self, columns: Sequence[int], types: Sequence[DataType], batch_bytes: int = BATCH_BYTES
+    ) -> Iterator[Chunk]:
         """See `SourceReader.read`."""
-        del types
+        del types, batch_bytes
         names = [self.schema.names[column] for column in columns]
         parsed = pa.schema([pa.field(name, self._found[name].parsed) for name in dict.fromkeys(names)])
         share = self.bytes / max(self.rows, 1)

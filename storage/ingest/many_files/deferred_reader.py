@@ -14,7 +14,7 @@ from bamquery.errors import IngestError
 from bamquery.storage.format.storable_types import DataType
 from bamquery.storage.ingest.many_files.unified_schema import ReaderSchema, unify
 from bamquery.storage.ingest.sources.column_names import names_in_file
-from bamquery.storage.ingest.sources.source import Chunk, SourceReader
+from bamquery.storage.ingest.sources.source import BATCH_BYTES, Chunk, SourceReader
 from bamquery.text.identifiers import fold_case
 
 _LOOKED_AT: Final = {"CsvReader": 10, "JsonReader": 32}
@@ -110,7 +110,9 @@ class FittedReader:
         self._like = like.name
         self._fills = fills
 
-    def read(self, columns: Sequence[int], types: Sequence[DataType]) -> Iterator[Chunk]:
+    def read(
+        self, columns: Sequence[int], types: Sequence[DataType], batch_bytes: int = BATCH_BYTES
+    ) -> Iterator[Chunk]:
         """See `SourceReader.read`.
 
         Raises:
@@ -120,7 +122,7 @@ class FittedReader:
         known = self.places(reader)
         places = [known[column] for column in columns]
         read = [(place, type_) for place, type_ in zip(places, types, strict=True) if place is not None]
-        for chunk in reader.read([place for place, _ in read], [type_ for _, type_ in read]):
+        for chunk in reader.read([place for place, _ in read], [type_ for _, type_ in read], batch_bytes):
             if len(read) == len(columns):
                 yield chunk
                 continue

@@ -17,6 +17,7 @@ from urllib.parse import quote, unquote_to_bytes
 import pyarrow as pa
 
 from bamquery.errors import IngestError
+from bamquery.statement_context.cancellation import check_each
 from bamquery.storage.format.storable_types import DataType
 from bamquery.storage.ingest.sources.options import PathOptions
 from bamquery.text.identifiers import suggestion
@@ -60,9 +61,9 @@ def partition_columns(files: Sequence[Path], options: PathOptions) -> list[Parti
     """
     if options.partitioned is False:
         return []
-    found = [folder_keys(file) for file in files]
+    found = [folder_keys(file) for file in check_each(files)]
     first = found[0].keys()
-    different = next((i for i, keys in enumerate(found) if keys.keys() != first), None)
+    different = next((i for i, keys in enumerate(check_each(found)) if keys.keys() != first), None)
     if different is not None:
         if not options.partitioned:
             return []
@@ -100,7 +101,7 @@ def _column(name: str, texts: Sequence[str], files: Sequence[Path], options: Pat
     if options.guess_types and name not in options.partition_strings:
         type_ = _infer_type(set(texts))
     known: dict[str, Value] = {}
-    for text, file in zip(texts, files, strict=True):
+    for text, file in check_each(zip(texts, files, strict=True)):
         if text not in known:
             known[text] = _value(text, type_, name, file)
     return PartitionColumn(name, type_, tuple(known[text] for text in texts))

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from bamquery.data_types.names import type_name
 from bamquery.errors import IngestError
+from bamquery.statement_context.cancellation import check_each
 from bamquery.storage.format.storable_types import DataType
 from bamquery.text.identifiers import fold_case
 
@@ -57,17 +58,19 @@ def unify(readers: Sequence[ReaderSchema]) -> Unified:
         IngestError: no type holds both of two readers' values; names all such columns, and two readers each.
     """
     spelling: dict[str, str] = {}
-    for reader in readers:
+    for reader in check_each(readers):
         for name in reader.schema.names:
             spelling.setdefault(fold_case(name), name)
-    positions = [{fold_case(name): i for i, name in enumerate(reader.schema.names)} for reader in readers]
+    positions = [
+        {fold_case(name): i for i, name in enumerate(reader.schema.names)} for reader in check_each(readers)
+    ]
     fields = []
     drift: list[str] = []
     impossible: dict[str, str] = {}
     for folded, name in spelling.items():
         holders = [
             _Holder(reader.name, reader.schema.field(position[folded]), reader.is_text)
-            for reader, position in zip(readers, positions, strict=True)
+            for reader, position in check_each(zip(readers, positions, strict=True))
             if folded in position
         ]
         type_ = _column_type(holders)
@@ -75,14 +78,14 @@ def unify(readers: Sequence[ReaderSchema]) -> Unified:
             impossible[name] = f'column "{name}" is {type_}'
             continue
         fields.append(pa.field(name, type_))
-        for holder in holders:
+        for holder in check_each(holders):
             if holder.field.name != name:
                 drift.append(f'{holder.reader}: column "{name}" is spelled "{holder.field.name}"')
             if holder.type != type_:
                 drift.append(f'{holder.reader}: column "{name}" is {_difference(holder.type, type_)}')
         drift += [
             f'{reader.name}: column "{name}" is missing, read as null'
-            for reader, position in zip(readers, positions, strict=True)
+            for reader, position in check_each(zip(readers, positions, strict=True))
             if folded not in position
         ]
     if impossible:
@@ -91,7 +94,7 @@ def unify(readers: Sequence[ReaderSchema]) -> Unified:
             f"{'; '.join(impossible.values())}. No type holds both: load these files into two tables, or "
             f"leave out what differs with exclude=[{names}]"
         )
-    mapping = tuple(tuple(position.get(folded) for folded in spelling) for position in positions)
+    mapping = tuple(tuple(position.get(folded) for folded in spelling) for position in check_each(positions))
     return Unified(pa.schema(fields), mapping, tuple(drift) if len(readers) > 1 else ())
 
 
@@ -135,10 +138,10 @@ def _column_type(holders: Sequence[_Holder]) -> DataType | _Conflict:
     """The union over all readers; text (CSV) gives way to what typed readers say, or is kept as strings."""
     typed = [holder for holder in holders if not holder.is_text]
     text = [holder for holder in holders if holder.is_text]
-    typed_union = union_types(holder.type for holder in typed)
+    typed_union = union_types(holder.type for holder in check_each(typed))
     if typed_union is None:
         return _conflict(itertools.combinations(typed, 2))
-    text_union = union_types(holder.type for holder in text) or pa.large_string()
+    text_union = union_types(holder.type for holder in check_each(text)) or pa.large_string()
     union = union_types((typed_union, text_union))
     if union is None:
         # Any text can be had as strings, if that is what the typed readers have.

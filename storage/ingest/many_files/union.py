@@ -9,13 +9,13 @@ import pyarrow as pa
 
 from bamquery.data_types.unreadable import UnreadableType
 from bamquery.errors import IngestError, StorageError
-from bamquery.statement_context.cancellation import check_cancelled
+from bamquery.statement_context.cancellation import check_cancelled, check_each
 from bamquery.storage.format.storable_types import DataType, normalize_type
 from bamquery.storage.ingest.arrow.convert import INTERVAL, convert_chunk
 from bamquery.storage.ingest.many_files.unified_schema import ReaderSchema, unify
 from bamquery.storage.ingest.many_files.virtual_columns import VirtualColumnsReader
 from bamquery.storage.ingest.sources.column_names import names_in_file, names_in_object
-from bamquery.storage.ingest.sources.source import BATCH_ROWS, Chunk, SourceReader
+from bamquery.storage.ingest.sources.source import BATCH_BYTES, BATCH_ROWS, Chunk, SourceReader
 from bamquery.text.identifiers import fold_case, suggestion
 
 
@@ -57,18 +57,20 @@ class UnifiedSource:
         self.hidden_columns = hidden_columns
         self._readers = readers
         _require_known([*exclude, *(columns or ())], readers)
-        kept = [_kept_positions(reader, columns, exclude) for reader in readers]
+        kept = [_kept_positions(reader, columns, exclude) for reader in check_each(readers)]
         refused = _unreadable(readers, kept) if by_need else {}
         places = _names(readers, kept)
         if refused:
             kept = [
                 [i for i in own if fold_case(names[i]) not in refused]
-                for names, own in zip((reader.schema.names for reader in readers), kept, strict=True)
+                for names, own in zip(
+                    (reader.schema.names for reader in check_each(readers)), kept, strict=True
+                )
             ]
         unified = unify(
             [
                 ReaderSchema(reader.name, _stored_schema(reader, positions, by_need), reader.is_text)
-                for reader, positions in zip(readers, kept, strict=True)
+                for reader, positions in check_each(zip(readers, kept, strict=True))
             ]
         )
         self.schema = unified.schema
@@ -76,7 +78,7 @@ class UnifiedSource:
         # From positions among a reader's kept columns to positions in the reader itself.
         self._mapping = [
             tuple(None if i is None else positions[i] for i in mapping)
-            for mapping, positions in zip(unified.mapping, kept, strict=True)
+            for mapping, positions in check_each(zip(unified.mapping, kept, strict=True))
         ]
         if refused:
             self._add_unreadable(places, refused)
@@ -106,7 +108,7 @@ class UnifiedSource:
 
     def _arrange(self, order: Sequence[int]) -> None:
         self.schema = pa.schema([self.schema.field(i) for i in order])
-        self._mapping = [tuple(mapping[i] for i in order) for mapping in self._mapping]
+        self._mapping = [tuple(mapping[i] for i in order) for mapping in check_each(self._mapping)]
 
     @property
     def total_rows(self) -> int | None:
@@ -140,7 +142,7 @@ class UnifiedSource:
         """See `IngestSource`."""
         wanted = pa.schema([self.schema.field(column) for column in columns])
         values: list[list[Any]] = [[] for _ in columns]
-        for reader, mapping in zip(self._readers, self._mapping, strict=True):
+        for reader, mapping in check_each(zip(self._readers, self._mapping, strict=True)):
             assert isinstance(reader, VirtualColumnsReader)
             for column, found in zip(columns, values, strict=True):
                 place = mapping[column]
@@ -150,7 +152,10 @@ class UnifiedSource:
         return pa.RecordBatch.from_arrays(arrays, schema=wanted)
 
     def batches(
-        self, columns: Sequence[str] | None = None, files: Sequence[int] | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        files: Sequence[int] | None = None,
+        batch_bytes: int = BATCH_BYTES,
     ) -> Iterator[pa.RecordBatch]:
         """See `IngestSource`."""
         chosen = range(len(self.schema)) if columns is None else _positions(self.schema, columns)
@@ -162,7 +167,7 @@ class UnifiedSource:
         for number in range(len(self._readers)) if files is None else files:
             check_cancelled()  # files without rows give nobody else a chance to
             mapping = self._mapping[number]
-            for chunk in _read_all(self._readers[number], [mapping[i] for i in chosen], target):
+            for chunk in _read_all(self._readers[number], [mapping[i] for i in chosen], target, batch_bytes):
                 self.bytes_read += chunk.bytes
                 for first in range(0, chunk.batch.num_rows, BATCH_ROWS):
                     yield chunk.batch.slice(first, BATCH_ROWS)
@@ -178,20 +183,26 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
     return total
 
 
-def _read_all(reader: SourceReader, positions: Sequence[int | None], target: pa.Schema) -> Iterator[Chunk]:
+def _read_all(
+    reader: SourceReader, positions: Sequence[int | None], target: pa.Schema, batch_bytes: int
+) -> Iterator[Chunk]:
     """The reader's rows converted to `target`, whose column i is the reader's column `positions[i]`."""
     wanted = [(i, field.type) for i, field in zip(positions, target, strict=True) if i is not None]
     distinct = dict(wanted)
     place = {position: i for i, position in enumerate(distinct)}
     places = [None if i is None else place[i] for i in positions]
-    for chunk in reader.read(list(distinct), list(distinct.values())):
+    for chunk in reader.read(list(distinct), list(distinct.values()), batch_bytes):
         if chunk.batch.num_rows:
             batch = convert_chunk(chunk, places, target, reader)
             yield Chunk(batch, chunk.place, chunk.first_row, chunk.bytes)
 
 
 def _require_known(names: Sequence[str], readers: Sequence[SourceReader]) -> None:
-    known = {fold_case(name): name for reader in readers for name in [*reader.schema.names, *_unique(reader)]}
+    known = {
+        fold_case(name): name
+        for reader in check_each(readers)
+        for name in [*reader.schema.names, *_unique(reader)]
+    }
     for name in names:
         if fold_case(name) not in known:
             raise IngestError(
@@ -217,7 +228,7 @@ def _kept_positions(reader: SourceReader, columns: Sequence[str] | None, exclude
 
 def _names(readers: Sequence[SourceReader], kept: Sequence[Sequence[int]]) -> dict[str, int]:
     """The kept columns of all readers, folded, in the order in which they first appear, and their places."""
-    known = (reader.schema.names for reader in readers)
+    known = (reader.schema.names for reader in check_each(readers))
     found = (names[i] for names, own in zip(known, kept, strict=True) for i in own)
     return {name: place for place, name in enumerate(dict.fromkeys(map(fold_case, found)))}
 
@@ -225,7 +236,7 @@ def _names(readers: Sequence[SourceReader], kept: Sequence[Sequence[int]]) -> di
 def _unreadable(readers: Sequence[SourceReader], kept: Sequence[Sequence[int]]) -> dict[str, tuple[str, str]]:
     """By folded name the columns whose types cannot be stored in some reader: spelling and reason."""
     found: dict[str, tuple[str, str]] = {}
-    for reader, own in zip(readers, kept, strict=True):
+    for reader, own in check_each(zip(readers, kept, strict=True)):
         for field in map(reader.schema.field, own):
             try:
                 _column_type(field, by_need=True)

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from bamquery.errors import IngestError
+from bamquery.statement_context.cancellation import check_each
 from bamquery.storage.format.storable_types import DataType
 from bamquery.storage.ingest.many_files.hive_partitions import PartitionColumn
 from bamquery.storage.ingest.sources.formats import Format
@@ -21,7 +22,7 @@ from bamquery.storage.ingest.sources.options import (
     ROW_NUMBER,
     PathOptions,
 )
-from bamquery.storage.ingest.sources.source import Chunk, SourceReader
+from bamquery.storage.ingest.sources.source import BATCH_BYTES, Chunk, SourceReader
 from bamquery.text.identifiers import fold_case
 
 
@@ -60,7 +61,7 @@ def with_made_columns(
     """
     asked = [ROW_NUMBER] if options.row_number else []
     asked += [options.filename] if options.filename else []
-    own = {fold_case(name) for reader in readers for name in reader.schema.names}
+    own = {fold_case(name) for reader in check_each(readers) for name in reader.schema.names}
     behind = [*asked, *(column.name for column in partitions if fold_case(column.name) not in own)]
     taken = {*own, *map(fold_case, behind)}
     # Where the path is called otherwise, it has that name only.
@@ -69,7 +70,7 @@ def with_made_columns(
     known += [GROUP_NUMBER] if {"parquet"}.issuperset(formats) else []
     hidden = [name for name in known if name in options.virtual and name not in taken]
     made: list[SourceReader] = []
-    for index, reader in enumerate(readers):
+    for index, reader in enumerate(check_each(readers)):
         keys = [VirtualColumn(c.name, c.type, c.values[index], replaces=True) for c in partitions]
         before = [_virtual_column(name, reader, index, options) for name in asked]
         virtual = [_virtual_column(name, reader, index, options) for name in hidden]
@@ -141,11 +142,13 @@ class VirtualColumnsReader:
         """By position the columns that have one value in all rows, and these; known without reading."""
         return {place: made.value for place, made in self._made.items() if made.value is not None}
 
-    def read(self, columns: Sequence[int], types: Sequence[DataType]) -> Iterator[Chunk]:
+    def read(
+        self, columns: Sequence[int], types: Sequence[DataType], batch_bytes: int = BATCH_BYTES
+    ) -> Iterator[Chunk]:
         """See `SourceReader.read`."""
         own = [(i, type_) for i, type_ in zip(columns, types, strict=True) if i not in self._made]
         before = 0
-        for chunk in self._wrapped.read([i for i, _ in own], [type_ for _, type_ in own]):
+        for chunk in self._wrapped.read([i for i, _ in own], [type_ for _, type_ in own], batch_bytes):
             arrays = iter(chunk.batch.columns)
             wanted = [
                 _array(self._made[i], chunk, before) if i in self._made else next(arrays) for i in columns

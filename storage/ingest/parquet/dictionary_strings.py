@@ -11,13 +11,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bamquery.storage.ingest.parquet.footer import ColumnChunk
-from bamquery.storage.ingest.sources.source import BATCH_BYTES
 
 _SHORT: Final = 64
 """Bytes of strings on average that batches of any number of rows may have."""
 
 
-def long_strings(probe: pq.ParquetFile, group: int, names: Sequence[str], rows: int) -> list[str]:
+def long_strings(
+    probe: pq.ParquetFile, group: int, names: Sequence[str], rows: int, batch_bytes: int
+) -> list[str]:
     """Columns to read as dictionaries: `rows` of their longest text are much more than a batch should be.
 
     Args:
@@ -25,6 +26,7 @@ def long_strings(probe: pq.ParquetFile, group: int, names: Sequence[str], rows: 
         group: number of the row group.
         names: columns that may be read so.
         rows: of a batch.
+        batch_bytes: that it should have.
     """
     first = next(iter(probe.iter_batches(batch_size=1, row_groups=[group], columns=list(names))), None)
     if first is None:
@@ -34,12 +36,14 @@ def long_strings(probe: pq.ParquetFile, group: int, names: Sequence[str], rows: 
         if isinstance(column, pa.DictionaryArray) and len(column.dictionary):
             strings: Any = column.dictionary
             longest = pc.max(pc.binary_length(strings)).as_py() or 0
-            if longest > _SHORT and longest * rows > BATCH_BYTES:
+            if longest > _SHORT and longest * rows > batch_bytes:
                 found.append(name)
     return found
 
 
-def may_blow_up(chunks: Iterable[tuple[str, ColumnChunk]], group_rows: int, rows: int) -> list[str]:
+def may_blow_up(
+    chunks: Iterable[tuple[str, ColumnChunk]], group_rows: int, rows: int, batch_bytes: int
+) -> list[str]:
     """Columns of strings of which `rows` at once may be far more than what is stored of them.
 
     What is stored of a text is not more than what is stored of its column.
@@ -48,13 +52,14 @@ def may_blow_up(chunks: Iterable[tuple[str, ColumnChunk]], group_rows: int, rows
         chunks: names of columns that may be read as dictionaries, and what is stored of them.
         group_rows: of the row group.
         rows: of a batch.
+        batch_bytes: that it should have.
     """
     most = min(rows, group_rows)
-    return [name for name, chunk in chunks if chunk.has_dictionary and chunk.bytes * most > BATCH_BYTES]
+    return [name for name, chunk in chunks if chunk.has_dictionary and chunk.bytes * most > batch_bytes]
 
 
-def small_slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The batch in slices whose strings are about `BATCH_BYTES` at most where dictionaries are looked up."""
+def small_slices(batch: pa.RecordBatch, size: int) -> Iterator[pa.RecordBatch]:
+    """The batch in slices whose strings are about `size` bytes at most where dictionaries are looked up."""
     sizes = np.zeros(batch.num_rows, np.int64)
     for column in batch.columns:
         if isinstance(column, pa.DictionaryArray):
@@ -63,7 +68,7 @@ def small_slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     first = 0
     while first < batch.num_rows:
         before = ends[first - 1] if first else 0
-        end = max(int(np.searchsorted(ends, before + BATCH_BYTES, "right")), first + 1)
+        end = max(int(np.searchsorted(ends, before + size, "right")), first + 1)
         yield batch.slice(first, end - first)
         first = end
 

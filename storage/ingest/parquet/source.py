@@ -78,13 +78,15 @@ class ParquetReader:
         except READ_ERRORS as error:
             raise unreadable(path, error, "footer (the file may be truncated)") from error
 
-    def read(self, columns: Sequence[int], types: Sequence[DataType]) -> Iterator[Chunk]:
+    def read(
+        self, columns: Sequence[int], types: Sequence[DataType], batch_bytes: int = BATCH_BYTES
+    ) -> Iterator[Chunk]:
         """See `SourceReader.read`; only the pages of these columns are read."""
         wanted = self._wanted_leaves(columns, types)
         try:
             with self._open() as file:
                 for group in range(self._groups):
-                    yield from self._read_group(file, group, wanted)
+                    yield from self._read_group(file, group, wanted, batch_bytes)
         except READ_ERRORS as error:
             raise unreadable(self.path, error) from error
 
@@ -98,11 +100,13 @@ class ParquetReader:
         strings = [own[i] for i, type_ in zip(columns, types, strict=True) if _is_string(type_)]
         return _Wanted(names, strings, [(places[i], self._readings.get(i)) for i in columns])
 
-    def _read_group(self, file: pq.ParquetFile, group: int, wanted: _Wanted) -> Iterator[Chunk]:
+    def _read_group(
+        self, file: pq.ParquetFile, group: int, wanted: _Wanted, batch_bytes: int
+    ) -> Iterator[Chunk]:
         first_row = 1
         bytes_per_row = self.bytes / max(self.rows, 1)
         try:
-            for batch in self._batches(file, group, wanted):
+            for batch in self._batches(file, group, wanted, batch_bytes):
                 arrays = [
                     batch.column(place) if reading is None else reading(batch.column(place))
                     for place, reading in wanted.columns
@@ -120,27 +124,30 @@ class ParquetReader:
                 f"row group {group}: has {first_row - 1} rows where the footer says {expected}", self.path
             )
 
-    def _batches(self, file: pq.ParquetFile, group: int, wanted: _Wanted) -> Iterator[pa.RecordBatch]:
+    def _batches(
+        self, file: pq.ParquetFile, group: int, wanted: _Wanted, batch_bytes: int
+    ) -> Iterator[pa.RecordBatch]:
         """The rows of a group, few at once where they are wide."""
         group_rows = file.metadata.row_group(group).num_rows
         names, strings = set(wanted.names), set(wanted.strings)
         stored = (
             [(name, chunk) for name, chunk in self._chunks_by_name(group) if name in names] if names else []
         )
-        rows = _batch_rows(sum(chunk.bytes for _, chunk in stored), len(names), group_rows)
+        stored_bytes = sum(chunk.bytes for _, chunk in stored)
+        rows = _batch_rows(stored_bytes, len(names), group_rows, batch_bytes)
         long: list[str] = []
         threatening = may_blow_up(
-            ((name, chunk) for name, chunk in stored if name in strings), group_rows, rows
+            ((name, chunk) for name, chunk in stored if name in strings), group_rows, rows, batch_bytes
         )
         if threatening:
             with self._open(threatening) as probe:
-                long = long_strings(probe, group, threatening, rows)
+                long = long_strings(probe, group, threatening, rows, batch_bytes)
         if not long:
             yield from file.iter_batches(batch_size=rows, row_groups=[group], columns=wanted.names)
             return
         with self._open(long) as dictionaries:
             for batch in dictionaries.iter_batches(batch_size=rows, row_groups=[group], columns=wanted.names):
-                yield from small_slices(batch)
+                yield from small_slices(batch, batch_bytes)
 
     def _chunks_by_name(self, group: int) -> Iterator[tuple[str, ColumnChunk]]:
         """What the footer says of a row group's columns, by name; one of structures comes many times."""
@@ -183,9 +190,9 @@ def _is_string(type_: DataType) -> bool:
     return pa.types.is_large_string(type_) or pa.types.is_large_binary(type_)
 
 
-def _batch_rows(size: int, columns: int, group_rows: int) -> int:
+def _batch_rows(size: int, columns: int, group_rows: int, batch_bytes: int) -> int:
     """Rows of a batch such that wide ones stay small; the group has `size` bytes in these columns."""
-    rows = BATCH_BYTES * max(group_rows, 1) // max(size, 1)
+    rows = batch_bytes * max(group_rows, 1) // max(size, 1)
     # Batches of many columns have some rows all the same, since each costs time by the column.
     is_long = size > _LONG_VALUE * columns * max(group_rows, 1)
     return min(max(rows, 1 if is_long else _FEWEST_ROWS), BATCH_ROWS)

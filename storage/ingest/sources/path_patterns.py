@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
 
+from bamquery.statement_context.cancellation import check_each
 from bamquery.storage.ingest.sources.paths import is_pattern
 
 
@@ -38,7 +39,7 @@ def _walk(folder: str, parts: Sequence[str], check: Callable[[str], None]) -> It
     entries = _entries(folder)
     if part == "**":
         yield from _walk(folder, rest, check) if rest else ()
-        for entry in entries:
+        for entry in check_each(entries):
             path = os.path.join(folder, entry.name)
             if entry.name.startswith("."):
                 continue
@@ -48,7 +49,7 @@ def _walk(folder: str, parts: Sequence[str], check: Callable[[str], None]) -> It
                 yield path
         return
     matches = re.compile(fnmatch.translate(part)).match
-    for entry in entries:
+    for entry in check_each(entries):
         path = os.path.join(folder, entry.name)
         is_shown = part.startswith(".") or not entry.name.startswith(".")
         if is_shown and matches(entry.name) and (not rest or _is_folder(entry, path, check)):
@@ -58,7 +59,7 @@ def _walk(folder: str, parts: Sequence[str], check: Callable[[str], None]) -> It
 def _entries(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder or ".") as entries:
-            return list(entries)
+            return list(check_each(entries))
     except OSError:
         return []
 

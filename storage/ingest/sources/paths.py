@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import os
 import re
 from collections import Counter
@@ -10,11 +11,14 @@ from pathlib import Path
 from typing import Final
 
 from bamquery.errors import IngestError
+from bamquery.statement_context.cancellation import check_each
 from bamquery.storage.database.file_access import FileAccess
 from bamquery.text.identifiers import nearest
 
 _URL = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]+://")
 _PATTERN = re.compile(r"[*?\[]")
+_RUN: Final = 1 << 13
+"""Files that are sorted without a look at whether to go on."""
 EVERYTHING: Final = FileAccess()
 _LIKELY_SUFFIXES = {".parquet", ".csv", ".gz", ".zst", ".tsv", ".json", ".ndjson", ".arrow", ".feather"}
 
@@ -89,14 +93,21 @@ def _expand_one(text: str, access: FileAccess, check: Callable[[], None]) -> lis
         access.check_match(Path(place), text)
 
     files = []
-    for found in dict.fromkeys(matching_paths(pattern, look)):
+    for found in check_each(dict.fromkeys(matching_paths(pattern, look))):
         match = access.readable(Path(found), text)
         if not match.is_dir():
             files.append(match)
-    files.sort(key=natural_key)
+    files = _sort_naturally(files)
     if not files:
         raise IngestError(f"no file matches this pattern{_nearest_hint(path)}", path)
     return files
+
+
+def _sort_naturally(files: Sequence[Path]) -> list[Path]:
+    """By `natural_key`; runs are sorted, and then merged with a look at the statement before each file."""
+    keyed = [(natural_key(file), file) for file in check_each(files)]
+    runs = [sorted(keyed[first : first + _RUN]) for first in check_each(range(0, len(keyed), _RUN))]
+    return [file for _, file in check_each(heapq.merge(*runs))]
 
 
 def _folder_hint(folder: Path) -> str:

@@ -80,14 +80,18 @@ class IngestSource(Protocol):
         ...
 
     def batches(
-        self, columns: Sequence[str] | None = None, files: Sequence[int] | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        files: Sequence[int] | None = None,
+        batch_bytes: int = BATCH_BYTES,
     ) -> Iterator[pa.RecordBatch]:
         """One pass over the rows, in order: batches of `schema`, or of `columns` of it in that order.
 
         `files` are those to read, by number; None for all. The others are not opened.
 
-        Batches have at most `BATCH_ROWS` rows, and few of them are in memory at a time. Columns that are not
-        named are not read where the format allows that.
+        Batches have at most `BATCH_ROWS` rows, and where these are wide about `batch_bytes`, which is
+        `BATCH_BYTES` or less; few of them are in memory at a time. Columns that are not named are not read
+        where the format allows that.
 
         Raises:
             IngestError: something cannot be read or does not fit; names the file, the place in it and the
@@ -155,10 +159,14 @@ class SourceReader(Protocol):
         """True where the types are only a reading of text, so that any column can be had as strings too."""
         ...
 
-    def read(self, columns: Sequence[int], types: Sequence[DataType]) -> Iterator[Chunk]:
+    def read(
+        self, columns: Sequence[int], types: Sequence[DataType], batch_bytes: int = BATCH_BYTES
+    ) -> Iterator[Chunk]:
         """Chunks with the columns at these positions of `schema`, in that order.
 
         `types` are those wanted in the end, for readers that can read different things; others ignore them.
+        Rows that are wide come so many that they take about `batch_bytes`; readers of what comes in small
+        pieces, or is in memory already, take it as it comes.
 
         Raises:
             IngestError: names the reader, the place and the column.

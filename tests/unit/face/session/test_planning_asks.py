@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -69,3 +70,27 @@ def test_between_two_looks(con: bamquery.Connection, name: str) -> None:
     short, long = (_longest_stretch(partial(planned, size)) for size in (200, 600))
     most = _MOST_CALLS if name in ("in", "values", "parameters") else _MOST_CALLS_OF_CONDITIONS
     assert (long - short) / 400 < most
+
+
+_MOST_CALLS_OF_FILES = 8
+"""The same for each file that a pattern finds: for 200,000 files that is less than half a second."""
+
+
+def _make_files(folder: Path, count: int, layout: str) -> str:
+    """So many files of one row, and a pattern that finds them."""
+    for number in range(count):
+        place = folder / (f"year={number % 3}/month={number}" if layout == "partitions" else ".")
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"part_{number}.csv").write_text("a,b\n1,2\n")
+        (folder / f"other_{number}.txt").write_text("")
+    return f"{folder}/**/*.csv" if layout == "partitions" else f"{folder}/*.csv"
+
+
+@pytest.mark.parametrize("layout", ["one folder", "partitions"])
+def test_between_two_looks_at_files(con: bamquery.Connection, tmp_path: Path, layout: str) -> None:
+    stretches = []
+    for count in (20, 200, 600):  # the first one imports what is needed
+        pattern = _make_files(tmp_path / str(count), count, layout)
+        stretches.append(_longest_stretch(partial(con.sql, f"SELECT count(*) FROM '{pattern}' WHERE a > 5")))
+    _, short, long = stretches
+    assert (long - short) / 400 < _MOST_CALLS_OF_FILES

@@ -70,7 +70,7 @@ class TableReader:
     def bytes(self) -> int:
         return self.table.nbytes
 
-    def read(self, columns: Sequence[int], types: Sequence[pa.DataType]) -> Iterator[Chunk]:
+    def read(self, columns: Sequence[int], types: Sequence[pa.DataType], batch_bytes: int) -> Iterator[Chunk]:
         first = 1
         for batch in self.table.to_batches(max_chunksize=1000):
             yield Chunk(batch.select(list(columns)), "", first, batch.nbytes)

@@ -166,3 +166,33 @@ def test_every_type_into_a_database(database, tmp_path):
         ingest(writer, source)
         writer.commit()
     assert read(database.table("t")).to_pylist() == table.to_pylist()
+
+
+class AskedSource:
+    """A source that writes down how large its batches should be."""
+
+    def __init__(self, source):
+        self._source = source
+        self.batch_bytes = []
+
+    def __getattr__(self, name):
+        return getattr(self._source, name)
+
+    def batches(self, columns=None, files=None, batch_bytes=None):
+        self.batch_bytes.append(batch_bytes)
+        return self._source.batches(columns, files)
+
+
+def test_batches_are_a_small_part_of_the_memory_limit(heap_writer):
+    source = AskedSource(open_source(TABLE))
+    for limit in (None, 64 << 30, 256 << 20):
+        ingest(heap_writer(source.schema), source, memory_limit=limit)
+    assert source.batch_bytes == [32 << 20, 32 << 20, 8 << 20]
+
+
+def test_freed_memory_is_looked_at_after_each_batch(heap_writer):
+    table = pa.concat_tables([TABLE] * 3)
+    source, relieved = open_source(table), []
+    writer = heap_writer(source.schema)
+    ingest(writer, source, relieve=lambda: relieved.append(len(writer.batches)))
+    assert relieved == [*range(1, len(writer.batches) + 1)]

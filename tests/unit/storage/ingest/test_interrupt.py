@@ -9,6 +9,8 @@ import sys
 import time
 
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 from bamquery.storage.database.database import Database

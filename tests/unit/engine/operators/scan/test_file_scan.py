@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -18,6 +20,7 @@ from bamquery.errors import IngestError
 from bamquery.plan.expressions import Call, ColumnRef, Expression, Literal
 from bamquery.plan.nodes import Scan
 from bamquery.storage.ingest import open_source
+from bamquery.storage.ingest.sources.source import IngestSource
 from tests.stored import numbers
 
 ROWS = 10_000
@@ -93,3 +96,35 @@ def test_a_damaged_file_is_an_error(folder: Path) -> None:
     damaged.write_bytes(data)
     with pytest.raises(IngestError, match=r"2\.parquet"):
         run(Scan(source, tuple(range(len(source.schema)))))
+
+
+class AskedSource:
+    """A source that writes down how large its batches should be."""
+
+    def __init__(self, source: IngestSource) -> None:
+        self._source = source
+        self.batch_bytes: list[int] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+    def batches(
+        self, columns: list[str], files: list[int] | None, batch_bytes: int
+    ) -> Iterator[pa.RecordBatch]:
+        self.batch_bytes.append(batch_bytes)
+        return self._source.batches(columns, files, batch_bytes)
+
+
+@pytest.mark.parametrize("threads", [1, 8, 64])
+def test_batches_of_all_threads_fit_the_room_for_them(folder: Path, threads: int) -> None:
+    asked = AskedSource(open_source(str(folder / "*.parquet")))
+    for limit in (256 << 20, 1 << 40):
+        settings = Settings(threads=threads, memory_limit=limit)
+        scan = lower_scan(Scan(FileSource(cast(IngestSource, asked)), (0,), ()), settings)
+        with ExecutionContext(CpuDevice(), settings) as context:
+            context.memory.announce(1, threads)
+            assert sum(frame.num_rows for frame in scan.frames(context)) == ROWS
+    scarce, plenty = asked.batch_bytes
+    assert plenty == 32 << 20
+    assert scarce * (threads + 1) <= 256 << 20 >> 1
+    assert scarce >= 1 << 20

@@ -53,7 +53,7 @@ def write_stream(path, table, **options):
 @pytest.fixture
 def large_batches(monkeypatch):
     """Every record batch is read in slices of 1,024 rows."""
-    monkeypatch.setattr(arrow_file, "_LARGE_BATCH", 0)
+    monkeypatch.setattr(arrow_file, "_LARGE_BATCHES", 0)
     monkeypatch.setattr(arrow_slices, "BATCH_ROWS", 1024)
 
 
@@ -92,6 +92,16 @@ def test_large_batches_in_slices(tmp_path, large_batches, columns):
     rows = [row for batch in batches for row in batch.to_pylist()]
     expected = table().select(columns) if columns is not None else table()
     assert rows == expected.to_pylist() or columns == []
+
+
+def test_a_large_batch_of_wide_rows_comes_in_slices_of_few(tmp_path):
+    wide = pa.table({"n": np.arange(3000), "text": ["x" * 1000] * 3000})
+    path = write_file(tmp_path / "x.arrow", wide)
+    source = open_source(path)
+    assert [batch.num_rows for batch in source.batches()] == [3000]
+    batches = list(source.batches(batch_bytes=100_000))
+    assert max(batch.nbytes for batch in batches) <= 1.1 * 100_000
+    assert pa.Table.from_batches(batches).to_pylist() == wide.to_pylist()
 
 
 def test_large_batches_beside_columns_that_are_left_out(tmp_path, large_batches, rows_of):
@@ -173,7 +183,7 @@ def test_a_file_truncated_while_it_is_read(tmp_path):
 @pytest.mark.parametrize("seed", range(60))
 def test_flipped_bits_never_crash(tmp_path, write, seed, monkeypatch):
     if seed % 2:
-        monkeypatch.setattr(arrow_file, "_LARGE_BATCH", 0)
+        monkeypatch.setattr(arrow_file, "_LARGE_BATCHES", 0)
     path = write(tmp_path / "x.arrow", table().slice(0, 300))
     data = bytearray(path.read_bytes())
     generator = np.random.default_rng(seed)

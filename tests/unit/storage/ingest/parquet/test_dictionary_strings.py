@@ -45,6 +45,6 @@ def test_slices() -> None:
     whole = "y" * (2 * BATCH_BYTES)
     values = [third, third, third, third, whole, None, "z", whole, whole]
     batch = pa.record_batch({"s": pa.array(values).dictionary_encode(), "i": range(9)})
-    slices = list(small_slices(batch))
+    slices = list(small_slices(batch, BATCH_BYTES))
     assert [piece.num_rows for piece in slices] == [3, 1, 1, 2, 1, 1]
     assert pa.Table.from_batches(slices)["s"].to_pylist() == values

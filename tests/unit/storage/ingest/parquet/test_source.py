@@ -9,7 +9,6 @@ import pytest
 
 from bamquery.errors import IngestError
 from bamquery.storage.ingest.opening import open_source
-from bamquery.storage.ingest.parquet import source as parquet
 
 DAY = datetime.date(2024, 2, 29)
 TIME = datetime.datetime(2024, 2, 29, 12, 30, 15, 123456)
@@ -123,11 +122,13 @@ def test_names_with_dots(tmp_path, rows_of):
     assert rows_of(source, ["c.d", "a.b"]).to_pydict() == {"c.d": ["x"], "a.b": [2]}
 
 
-def test_wide_rows_make_small_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet, "BATCH_BYTES", 1 << 20)
+def test_wide_rows_make_small_batches(tmp_path):
     table = pa.table({"a": [str(i) * 1000 for i in range(5000)]})
     source = open_source(write(tmp_path / "x.parquet", table))
-    assert max(batch.num_rows for batch in source.batches()) <= 1024
+    assert max(batch.num_rows for batch in source.batches()) == 5000
+    batches = list(source.batches(batch_bytes=1 << 20))
+    assert max(batch.nbytes for batch in batches) <= 1.5 * (1 << 20)
+    assert sum(batch.num_rows for batch in batches) == 5000
 
 
 @pytest.mark.parametrize(

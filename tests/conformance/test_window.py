@@ -147,7 +147,7 @@ def test_small_partitions_are_computed_by_a_thread_s_share(device: Device[Any]) 
     settings = Settings().with_values({"threads": threads, "memory_limit": "8 MB"})
     with ExecutionContext(device, settings) as context:
         sizes = [device.row_count(frame) for frame in operator.frames(context)]
-    row_bytes = 3 * table.nbytes // rows + 64 * len(CALLS)
+    row_bytes = 3 * table.nbytes // rows + needed_row_bytes(operator._window.calls)
     share = 8_000_000 // (2 * (threads + 2)) // row_bytes
     assert sum(sizes) == rows
     assert share <= max(sizes) + 1 <= share + 101

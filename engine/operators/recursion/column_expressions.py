@@ -108,7 +108,7 @@ def _distinctness(*, distinct: bool) -> MakeColumns:
             one, other = left(columns), right(columns)
             same = one.values == other.values
             if one.valid is not None or other.valid is not None:
-                here, there = _known(one), _known(other)
+                here, there = _is_known(one), _is_known(other)
                 same = (same & here & there) | ~(here | there)
             return Column(~same if distinct else same, None)
 
@@ -126,7 +126,7 @@ def _connective(decisive: bool) -> MakeColumns:
         if one.valid is None and other.valid is None:
             return Column(values, None)
         decided = [_known_as(column, decisive) for column in (one, other)]
-        known = (_known(one) & _known(other)) | decided[0] | decided[1]
+        known = (_is_known(one) & _is_known(other)) | decided[0] | decided[1]
         return Column(np.where(decided[0] | decided[1], decisive, not decisive), known)
 
     def make(
@@ -139,7 +139,7 @@ def _connective(decisive: bool) -> MakeColumns:
     return make
 
 
-def _known(column: Column) -> Any:
+def _is_known(column: Column) -> Any:
     """Which values are not null."""
     return np.True_ if column.valid is None else column.valid
 
@@ -178,7 +178,7 @@ def _choose(condition: Any, one: Column, other: Column) -> Column:
     """One where it is true, the other where it is not."""
     valid: Valid = None
     if one.valid is not None or other.valid is not None:
-        valid = np.where(condition, _known(one), _known(other))
+        valid = np.where(condition, _is_known(one), _is_known(other))
     values = np.where(condition, one.values, other.values)
     return Column(values, valid, min(one.low, other.low), max(one.high, other.high))
 

@@ -264,7 +264,7 @@ SPLITS = [("_SPLIT_GROUPS", 10), ("_SPLIT_BYTES", 2_000)]
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "most", "of_them"),
-    spread(((kind, *split) for kind in ALL_TYPES for split in SPLITS), 3),
+    spread(((kind, *split) for kind in ALL_TYPES for split in SPLITS), 5),
     ids=str,
 )
 def test_groups_in_places(

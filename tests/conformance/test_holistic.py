@@ -160,11 +160,9 @@ def _check(connection: Connection, oracle: duckdb.DuckDBPyConnection, sql: str, 
 QUICK = (
     "the median of all rows",
     "distances",
-    "distances from a middle that is cut off",
     "frequencies",
     "groups of mixed sizes",
     "filters",
-    "few groups",
 )
 
 

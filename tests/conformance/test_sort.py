@@ -147,7 +147,7 @@ def small_chunks(device: Device[Any], monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("small_chunks")
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("kind", "order"), spread(product(ALL_TYPES, [(False, False), (True, True)]), 3), ids=str
+    ("kind", "order"), spread(product(ALL_TYPES, [(False, False), (True, True)]), 5), ids=str
 )
 def test_keys_of_every_type_in_files(
     oracle: duckdb.DuckDBPyConnection,

@@ -100,7 +100,11 @@ def _asked_until_found(most: int) -> int:
     return most + 1
 
 
-@pytest.mark.parametrize(("plant", "most"), FAULTS, ids=lambda value: getattr(value, "__name__", None))
+@pytest.mark.parametrize(
+    ("plant", "most"),
+    [pytest.param(*fault, marks=pytest.mark.slow) if fault[1] > 400 else fault for fault in FAULTS],
+    ids=lambda value: getattr(value, "__name__", None),
+)
 def test_a_planted_fault_is_found(plant: Plant, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
     assert _asked_until_found(most) <= most

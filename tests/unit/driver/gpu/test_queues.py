@@ -68,9 +68,11 @@ def test_kernels_end_before_memory_goes_and_pins_go_last(cuda: FakeCuda) -> None
 
 def test_what_a_kernel_that_runs_on_may_use_stays(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_wait, "STREAM_DEADLINE_S", 0.05)
-    with Gpu() as gpu, GpuQueues(gpu, QueueMemory(), Controller().activity) as queues:
+    with Gpu() as gpu:
+        queues = GpuQueues(gpu, QueueMemory(), Controller().activity)
         cuda.event = Result.CUDA_ERROR_NOT_READY
         queues.start(gpu.load("ring_test"), grid=1, block=1)
+        queues.close(settle_s=0.01)
     assert "cuMemFree" not in cuda.calls
     assert "cuMemHostUnregister" not in cuda.calls
 

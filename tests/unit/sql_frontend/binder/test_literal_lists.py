@@ -45,7 +45,7 @@ def con() -> Iterator[bamquery.Connection]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("place", "numbers"), spread(product(range(len(KINDS)), LISTS), 4))
+@pytest.mark.parametrize(("place", "numbers"), spread(product(range(len(KINDS)), LISTS), 9))
 def test_answers_are_those_of_single_numbers(
     place: int, numbers: str, con: bamquery.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

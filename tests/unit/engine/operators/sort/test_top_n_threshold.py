@@ -80,7 +80,7 @@ ORDERS = ["ASC", "DESC", "ASC NULLS FIRST", "DESC NULLS FIRST"]
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("column", "order", "condition"), spread(product(COLUMNS, ORDERS, ["", "WHERE payload < 0.3"]), 3)
+    ("column", "order", "condition"), spread(product(COLUMNS, ORDERS, ["", "WHERE payload < 0.3"]), 5)
 )
 def test_answers_stay(
     con: Connection, oracle: duckdb.DuckDBPyConnection, column: str, order: str, condition: str

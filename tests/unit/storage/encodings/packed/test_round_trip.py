@@ -32,7 +32,7 @@ def level(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("kind", "rows"), spread(product(KINDS, [*SIZES, 3000]), 2))
+@pytest.mark.parametrize(("kind", "rows"), spread(product(KINDS, [*SIZES, 3000]), 3))
 def test_every_bit_comes_back(kind: str, rows: int, level: str) -> None:
     random = np.random.default_rng(rows)
     for name, values in all_columns(kind, rows):

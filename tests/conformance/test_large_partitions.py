@@ -178,7 +178,7 @@ def _asked(connection: Connection, oracle: duckdb.DuckDBPyConnection, sql: str, 
 @pytest.mark.parametrize(
     "call",
     [
-        call if number % 3 == 0 or "x IGNORE NULLS" in call else pytest.param(call, marks=pytest.mark.slow)
+        call if number % 5 == 0 or "x IGNORE NULLS" in call else pytest.param(call, marks=pytest.mark.slow)
         for number, call in enumerate([*AT_ONCE, *BY_FILE])
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 
 from bamquery.engine.cpu.vectors import Vector
 from bamquery.engine.windows import frames
+from tests.effort import spread
 from tests.mutation.mutants import Mutant, apply, list_mutants, record_lines
 from tests.mutation.rooms import ROOMS, equivalent_mutants
 
@@ -64,7 +65,8 @@ def test_a_fault_is_put_in() -> None:
     assert _hole() == [(1, 2), (3, 3)]
 
 
-@pytest.mark.parametrize("mutant", list_mutants(FILE)[::6], ids=lambda mutant: str(mutant.number))
+@pytest.mark.long
+@pytest.mark.parametrize("mutant", spread(list_mutants(FILE)[::6], 3), ids=lambda mutant: str(mutant.number))
 def test_a_fault_fits_into_its_function(mutant: Mutant) -> None:
     def fits() -> bool:
         apply(mutant)

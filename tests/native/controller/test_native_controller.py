@@ -26,7 +26,10 @@ SOURCES = native(
 )
 
 
-@pytest.fixture(scope="module", params=["address,undefined", pytest.param("thread", marks=pytest.mark.slow)])
+@pytest.fixture(
+    scope="module",
+    params=["address", *(pytest.param(kinds, marks=pytest.mark.slow) for kinds in ("undefined", "thread"))],
+)
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("controller")
     flags = [*sanitizer(request.param, folder), "-O0"]  # compilers take a third less time

@@ -18,7 +18,10 @@ SOURCES = native(
 )
 
 
-@pytest.mark.parametrize("sanitizers", ["address,undefined", pytest.param("thread", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "sanitizers",
+    ["address", *(pytest.param(kinds, marks=pytest.mark.slow) for kinds in ("undefined", "thread"))],
+)
 def test_disk_under_sanitizers(sanitizers: str, tmp_path: Path) -> None:
     flags = [*sanitizer(sanitizers, tmp_path), "-O0"]  # compilers take a third less time
     (tmp_path / "probe").touch()

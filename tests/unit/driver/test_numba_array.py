@@ -15,6 +15,7 @@ from bamquery.driver.array import Array, PageCache
 from bamquery.driver.controller import SoftwareController
 from bamquery.driver.faults import Fault
 from bamquery.errors import NvmeError
+from tests.effort import spread
 
 numba = pytest.importorskip("numba")
 
@@ -44,7 +45,8 @@ def double_all(array: Any) -> int:
     return len(array)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.long
+@pytest.mark.parametrize("dtype", spread(DTYPES, 2))
 def test_every_type_is_read_and_written(dtype: str) -> None:
     with arrays(dtype, 1000, writable=True) as (_, contents, array):
         model = contents.copy()
@@ -100,7 +102,8 @@ def test_kernels_compile_where_no_gpu_is(dtype: str, monkeypatch: pytest.MonkeyP
         assert f".extern .func  (.param .b64 func_retval0) {function}" in ptx
 
 
-@pytest.mark.parametrize("capability", [(8, 0), (9, 0), (10, 0), (12, 0)])
+@pytest.mark.long
+@pytest.mark.parametrize("capability", spread([(8, 0), (9, 0), (10, 0), (12, 0)], 3))
 def test_device_functions_compile_as_numba_does_it(capability: tuple[int, int]) -> None:
     nvrtc = pytest.importorskip("numba.cuda.cudadrv.nvrtc")
     from bamquery.driver.gpu.numba_array import _source

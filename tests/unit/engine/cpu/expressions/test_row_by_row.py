@@ -25,6 +25,7 @@ from bamquery.plan.expressions import Call, Expression, walk
 from bamquery.plan.functions import called_row_by_row
 from bamquery.plan.nodes import Project
 from bamquery.sql_frontend.statement_binder import bind
+from tests.effort import spread
 from tests.plans import MemoryCatalog, SchemaOnly
 
 FEW, MANY = 300, 600
@@ -189,7 +190,8 @@ ENTRIES = [
 ]
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+@pytest.mark.long
+@pytest.mark.parametrize("entry", spread(ENTRIES, 3), ids=lambda entry: entry.name)
 def test_entries(entry: Entry) -> None:
     """What is said of a call is so, and what is said of the function is so of some of its calls."""
     slow: set[RowByRow] = {"never"}

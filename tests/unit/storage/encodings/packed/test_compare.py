@@ -1,6 +1,7 @@
 """Conditions on codes pass what conditions on values pass, at each step of each form."""
 
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bamquery import _native
+from tests.effort import spread
 from tests.unit.storage.encodings.packed.columns import (
     FLOATS,
     KINDS,
@@ -45,8 +47,8 @@ def check(packed: Packed, keys, valid, terms, *, nulls_pass: bool = False) -> No
     assert np.array_equal(found, expected), (packed.kind, terms, packed.parameters)
 
 
-@pytest.mark.parametrize("rows", [1, 33, 1024, 1500])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.long
+@pytest.mark.parametrize(("kind", "rows"), spread(product(KINDS, [1, 33, 1024, 1500]), 3))
 def test_conditions_pass_what_values_pass(kind: str, rows: int, level: str) -> None:
     random = np.random.default_rng(rows)
     top = greatest_key(kind)

@@ -87,6 +87,8 @@ class ColumnRecursion(SmallRecursion[Frame], Generic[Frame]):
                 yield from slice_frame(self._context.device, self._frame([columns]))
 
     def _advance(self) -> bool:
+        # Steps of one row are as many as a frame has rows, and take a second.
+        self._context.check_cancelled()
         if self._seen is not None and len(self._seen) > MOST_DISTINCT:
             return False
         try:

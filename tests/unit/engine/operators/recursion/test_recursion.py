@@ -280,6 +280,29 @@ def test_cancel_among_columns(union: str) -> None:
             list(result)
 
 
+def test_each_step_by_column_looks_for_a_cancel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few rows it gives: as many steps as a frame has rows may go by before one is made."""
+    looks = 0
+    original = ExecutionContext.check_cancelled
+
+    def counted(context: ExecutionContext[Any]) -> None:
+        nonlocal looks
+        looks += 1
+        original(context)
+
+    monkeypatch.setattr(ExecutionContext, "check_cancelled", counted)
+    with bamquery.connect(device="cpu") as con:
+        first, step = (
+            "SELECT i, 0 AS n FROM range(50) r(i)",
+            "SELECT i, n + 1 FROM t WHERE i < 1 AND n < 3000",
+        )
+        found = con.sql(f"WITH RECURSIVE t AS ({first} UNION ALL {step}) SELECT count(*) FROM t")
+        assert found.fetchall() == [(3050,)]
+        (part,) = [part for part in found.profile.root.walk() if part.name == "Recursion"]
+        assert part.details["by_column"] > 3000
+        assert looks > 3000
+
+
 def test_rows_before_an_error_are_not_lost() -> None:
     with bamquery.connect(device="cpu") as con:
         endless = (

@@ -135,6 +135,24 @@ def pick_rows(
     ValueError: parameters are impossible, or there is no such position.
     """
 
+def packed_parts(
+    kind: str,
+    payload: Buffer,
+    starts: NDArray[np.int64],
+    parameters: Buffer,
+    rows: NDArray[np.int64],
+    divisor: int,
+    origin: int,
+) -> tuple[NDArray[np.uint8], NDArray[np.uint32], NDArray[np.uint32]]:
+    """Bounds and checksums of the parts of vectors; arguments as `unpack_vectors` takes them.
+
+    Returns bounds of shape (vectors, 2, 8), each part's lowest step and then each part's highest; CRC-32C of
+    each part's codes, eight a vector; and of what is behind the codes, one a vector. A part without values
+    goes from 255 to 0. Vectors without parts have bounds from 0 to 255, and no checksums: 0.
+
+    ValueError: parameters are impossible; names the vector's number in this call.
+    """
+
 def packed_places(
     kind: str, parameters: Buffer, column_rows: int, data_bytes: int, rows: NDArray[np.int64]
 ) -> NDArray[np.int64]:

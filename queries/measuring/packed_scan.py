@@ -112,7 +112,7 @@ def measure(gpu: Any, bits: int, rows: int, share: float, repeat: int) -> list[K
                 "filter by codes",
                 "packed/filter:scan_packed_filter",
                 (_DEFINE,),
-                (packed, vectors, predicate, mask, counts),
+                (packed, None, vectors, predicate, mask, counts),
                 grid,
             ),
             (

@@ -18,6 +18,7 @@ from bamquery.storage.format.arrow_schema import stored_schema
 from bamquery.storage.format.layout import Extent
 from bamquery.storage.format.storable_types import value_bits
 from bamquery.storage.fragments.check_ends import check_ends
+from bamquery.storage.fragments.check_packed_parts import damaged_packed_part
 from bamquery.storage.readers.block_reader import RangeMismatchError, ReadCounters
 from bamquery.storage.readers.mapped_reader import MappedReader
 from bamquery.storage.statistics.parts import PARTS, part_ranges
@@ -151,7 +152,9 @@ def _damage(
 def _damaged_part(
     fragment: Fragment, column: str, vectors: NDArray[np.int64], reader: MappedReader
 ) -> CorruptionError | None:
-    """The first part that is not as its checksum says."""
+    """The first part that is not as its statistics say."""
+    if fragment.layout.columns[fragment.column_index(column)].encoding is not None:
+        return damaged_packed_part(fragment, column, vectors, reader)
     parts = fragment.parts(column)
     if parts is None:
         return None

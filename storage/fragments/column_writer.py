@@ -35,11 +35,12 @@ from bamquery.storage.format.layout import (
 from bamquery.storage.format.storable_types import is_string_like, value_kind
 from bamquery.storage.fragments.choose_packing import can_pack
 from bamquery.storage.fragments.dictionaries import Reindexer
-from bamquery.storage.fragments.packed_writer import Packing
+from bamquery.storage.fragments.packed_writer import Packer, Packing
 from bamquery.storage.fragments.string_writer import StringWriter
 from bamquery.storage.fragments.validity import ValidityBuilder
 from bamquery.storage.statistics.collect import StatisticsBuilder
-from bamquery.storage.statistics.parts import has_parts, part_statistics
+from bamquery.storage.statistics.packed_parts import may_have_packed_parts
+from bamquery.storage.statistics.parts import has_parts, part_columns, part_statistics
 from bamquery.storage.statistics.type_bounds import first_outside
 
 _STAGE_BYTES: Final = 4 << 20
@@ -97,7 +98,12 @@ def write_column(
     validity = ValidityBuilder(rows)
     statistics = StatisticsBuilder()
     writer: ValuesWriter
-    packing = Packing(stored_type, can_pack(stored_type, encoding), always=values is not None)
+    packing = Packing(
+        stored_type,
+        can_pack(stored_type, encoding),
+        always=values is not None,
+        parts=values is None and may_have_packed_parts(type_),
+    )
     if is_string_like(stored_type):
         writer = StringWriter(
             file, start, type_=stored_type, rows=rows, validity=validity, statistics=statistics
@@ -147,7 +153,7 @@ def write_column(
         rows,
         validity_crcs,
         None if decoded else values,
-        parts=packer is None and has_parts(type_),
+        parts=_part_columns(type_, statistics, packer),
         packing=None if packer is None else packer.parameters,
     )
     for bound in ("min", "max"):
@@ -157,6 +163,13 @@ def write_column(
             raise StorageError(f"a value cannot be stored: {type_name(type_)} {outside[1]}")
     cells = None if packer is None else np.append(payload_starts(packer.parameters), extent.length)
     return WrittenColumn(layout, statistics.null_count, rows_of_statistics, end, cells)
+
+
+def _part_columns(type_: Any, statistics: StatisticsBuilder, packer: Packer | None) -> dict[str, Any]:
+    """What the vectors file has of the column's parts."""
+    if packer is not None:
+        return packer.part_columns()
+    return part_columns(type_, statistics.parts) if has_parts(type_) else {}
 
 
 class BitWriter:

@@ -24,6 +24,7 @@ from bamquery.storage.format.storable_types import is_string_like, stored_index
 from bamquery.storage.fragments.check import check_fragment
 from bamquery.storage.fragments.schema_evolution import FragmentColumns
 from bamquery.storage.readers.block_reader import BlockReader, RangeMismatchError, ReadCounters
+from bamquery.storage.statistics.packed_parts import PackedParts
 from bamquery.storage.statistics.parts import Parts, has_parts
 from bamquery.storage.statistics.vector_statistics import VectorStatistics
 from bamquery.storage.statistics.zone_map import ZoneMap
@@ -166,11 +167,17 @@ class Fragment:
     def has_parts(self, column: str) -> bool:
         """Whether the column's vectors have parts."""
         index = self._indexes[column]
-        return self.layout.columns[index].encoding is None and has_parts(self.schema.field(index).type)
+        if self.layout.columns[index].encoding is not None:
+            return self._statistics.has_packed_parts(self._positions[column])
+        return has_parts(self.schema.field(index).type)
 
     def parts(self, column: str) -> Parts | None:
-        """The parts of the column's vectors; None if it has none."""
+        """The parts of the column's vectors; None if it has none, or is packed."""
         return self._statistics.parts(self._positions[column])
+
+    def packed_parts(self, column: str) -> PackedParts | None:
+        """The parts of a packed column's vectors; None if it has none, or is plain."""
+        return self._statistics.packed_parts(self._positions[column])
 
     def statistics_bytes(self, column: str) -> int:
         """What zone map and checksums of the column take on disk, decode parameters aside."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 from bamquery.storage.files.buffers import view
 from bamquery.storage.format.layout import VECTOR_ROWS, vector_count
 from bamquery.storage.format.storable_types import is_string_like
-from bamquery.storage.statistics.parts import PartStatistics, part_columns
+from bamquery.storage.statistics.parts import PartStatistics
 
 Bytes: TypeAlias = NDArray[np.uint8]
 
@@ -47,7 +49,7 @@ class StatisticsBuilder:
     values_crcs: list[NDArray[np.uint32]] = field(default_factory=list)
     offsets_crcs: list[NDArray[np.uint32]] = field(default_factory=list)
     parts: list[PartStatistics] = field(default_factory=list)
-    """Of columns that have some."""
+    """Of plain columns that have some."""
 
     def add_fixed(self, statistics: tuple[Any, ...]) -> None:
         """What `_native.vector_statistics` returned."""
@@ -87,12 +89,13 @@ class StatisticsBuilder:
         validity_crcs: NDArray[np.uint32] | None,
         dictionary: pa.Array[Any] | None = None,
         *,
-        parts: bool = False,
+        parts: Mapping[str, Any] = MappingProxyType({}),
         packing: NDArray[Any] | None = None,
     ) -> pa.StructArray:
         """One struct a vector: min, max, null_count, values_crc; where they apply nan_count and more CRCs.
 
-        `parts`: the column has some, whose statistics come behind. `packing`: decode parameters of 16 bytes.
+        `parts`: what the vectors file has of the column's parts, which comes behind. `packing`: decode
+        parameters of 16 bytes.
 
         With a dictionary, minima and maxima are indexes of type `type_` into it, in its order.
         """
@@ -133,8 +136,7 @@ class StatisticsBuilder:
             columns["packing"] = pa.Array.from_buffers(
                 pa.binary(packing.itemsize), len(packing), [None, pa.py_buffer(view(packing.view(np.uint8)))]
             )
-        if parts:
-            columns |= part_columns(type_, self.parts)
+        columns |= parts
         return pa.StructArray.from_arrays(list(columns.values()), list(columns))
 
 

@@ -1,7 +1,7 @@
 """Parts of vectors: bounds and checksums of 128 rows each, so that a reader needs not take all of a vector.
 
-Only columns have them whose part fills at least a block of 512 bytes: plain numbers of 32 or 64 bits, and
-dates, times and timestamps, which are such numbers.
+Of plain columns only those have them whose part fills at least a block of 512 bytes: numbers of 32 or 64
+bits, and dates, times and timestamps, which are such numbers. `packed_parts` has those of packed columns.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _AT_ONCE: Final = 256
 
 
 def has_parts(kind: Any) -> bool:
-    """Whether columns of this type, as a schema has it, have parts."""
+    """Whether plain columns of this type, as a schema has it, have parts."""
     ordered = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind)
     return ordered and kind.bit_width in _WIDTHS
 
@@ -126,8 +126,8 @@ def part_columns(kind: pa.DataType, found: Sequence[PartStatistics]) -> dict[str
 
 
 def is_of_parts(name: str) -> bool:
-    """Whether that is one of `part_columns`."""
-    return name in ("part_min", "part_max", "part_crc")
+    """Whether a member of a column's statistics is about its parts, plain or packed."""
+    return name.startswith("part_") or name == "escapes_crc"
 
 
 def part_types(kind: pa.DataType) -> dict[str, pa.DataType]:
@@ -141,7 +141,7 @@ def part_types(kind: pa.DataType) -> dict[str, pa.DataType]:
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts of one column of one fragment, PARTS of each vector, those behind the last row too.
+    """The parts of one plain column of one fragment, PARTS of each vector, those behind the last row too.
 
     Attributes:
         minimum: of values that are neither null nor NaN; null where there is none. An Arrow array.
@@ -154,10 +154,8 @@ class Parts:
     checksums: NDArray[np.uint32]
 
     @classmethod
-    def from_statistics(cls, statistics: Any) -> Parts | None:
-        """Those of a column's statistics; None if it has none."""
-        if statistics.type.get_field_index("part_crc") < 0:
-            return None
+    def from_statistics(cls, statistics: Any) -> Parts:
+        """Those of a column's statistics, which has some."""
         minimum, maximum = part_values(statistics, "part_min"), part_values(statistics, "part_max")
         return cls(minimum, maximum, part_values(statistics, "part_crc").to_numpy())
 

@@ -24,6 +24,11 @@ from bamquery.storage.format.array_validation import validate
 from bamquery.storage.format.fragment_entry import FragmentEntry
 from bamquery.storage.format.layout import VECTOR_ROWS, ColumnLayout, FragmentLayout, vector_count
 from bamquery.storage.format.layout_check import require_layout
+from bamquery.storage.statistics.packed_parts import (
+    PackedParts,
+    may_have_packed_parts,
+    packed_part_types,
+)
 from bamquery.storage.statistics.parts import Parts, has_parts, is_of_parts, part_types, part_values
 from bamquery.storage.statistics.vectors_file import (
     FORMAT_KEY,
@@ -118,18 +123,36 @@ class VectorStatistics:
         return data.reshape(-1, PACKING_BYTES)
 
     def parts(self, position: int) -> Parts | None:
-        """The parts of a column's vectors; None if it has none. Raises as `column` does."""
+        """The parts of a plain column's vectors; None if it has none. Raises as `column` does."""
+        column = self._load_parts(position, "part_min")
+        return None if column is None else Parts.from_statistics(column)
+
+    def packed_parts(self, position: int) -> PackedParts | None:
+        """The same of a packed column."""
+        column = self._load_parts(position, "part_low")
+        return None if column is None else PackedParts.from_statistics(column)
+
+    def has_packed_parts(self, position: int) -> bool:
+        """Whether a column is packed and its vectors have parts; nothing is read."""
+        kind: Any = self._batch.column(position).type
+        return bool(kind.get_field_index("part_low") >= 0)
+
+    def _load_parts(self, position: int, member: str) -> Any:
+        """The column's statistics with those of its parts in memory; None if it has no such member."""
         column: Any = self._batch.column(position)
-        if column.type.get_field_index("part_crc") < 0:
+        if column.type.get_field_index(member) < 0:
             return None
         with self._lock:
             if self._load_section(2 * position + 1):
-                for name in part_types(self._schema.field(position).type):
-                    self._validate(position, column.field(name))
-                if column.field("part_crc").null_count or part_values(column, "part_crc").null_count:
-                    raise self._damaged_statistics(position)
+                for name in (child.name for child in column.type if is_of_parts(child.name)):
+                    found = column.field(name)
+                    self._validate(position, found)
+                    lists = pa.types.is_fixed_size_list(found.type)
+                    missing = found.null_count or (lists and part_values(column, name).null_count)
+                    if name not in ("part_min", "part_max") and missing:
+                        raise self._damaged_statistics(position)
                 self._ready.add(2 * position + 1)
-        return Parts.from_statistics(column)
+        return column
 
     def column_bytes(self, position: int) -> int:
         """What the file has of a column, decode parameters aside."""
@@ -145,6 +168,7 @@ class VectorStatistics:
         for position in range(len(self._schema)):
             self.column(position)
             self.parts(position)
+            self.packed_parts(position)
 
     @contextmanager
     def _open_file(self) -> Iterator[int]:
@@ -186,7 +210,7 @@ class VectorStatistics:
         for field, column, place in zip(schema, self._batch.columns, self.layout.columns, strict=True):
             column.validate()  # of lengths: of what is in the buffers nothing has been read
             types = {child.name: child.type for child in column.type}
-            if column.null_count or types != _wanted_types(field, place):
+            if column.null_count or types not in _possible_types(field, place):
                 raise ValueError(f'the statistics of column "{field.name}" are not as they should be')
         self._sections = batch_sections(self._batch, data.address)
         self._crcs = [crc for _, crc in json.loads(metadata[SECTIONS_KEY])]
@@ -235,7 +259,8 @@ class VectorStatistics:
         return CorruptionError(f'the statistics of column "{name}" are not as they should be', self._path)
 
 
-def _wanted_types(field: Any, place: ColumnLayout) -> dict[str, Any]:
+def _possible_types(field: Any, place: ColumnLayout) -> list[dict[str, Any]]:
+    """Of the members of a column's statistics; a packed column may have parts, and may not."""
     kind: Any = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     packed = place.encoding is not None
     wanted: dict[str, Any]
@@ -247,8 +272,10 @@ def _wanted_types(field: Any, place: ColumnLayout) -> dict[str, Any]:
     if place.offsets is not None:
         wanted["offsets_crc"] = pa.uint32()
     if packed:
-        return wanted | {PACKING: pa.binary(PACKING_BYTES)}
-    return wanted | (part_types(field.type) if has_parts(field.type) else {})
+        wanted |= {PACKING: pa.binary(PACKING_BYTES)}
+        in_parts = may_have_packed_parts(field.type) and place.dictionary is None
+        return [wanted, wanted | packed_part_types()] if in_parts else [wanted]
+    return [wanted | (part_types(field.type) if has_parts(field.type) else {})]
 
 
 def _plausible(column: Any, place: ColumnLayout, rows: int) -> bool:

@@ -2,7 +2,7 @@
 //
 // Codes in use below the first escape order like their values. So each interval of a condition's keys is one
 // of codes, exactly, found by looking at values; escapes are compared once each.
-#include "engine/kernels/packed/scan_packed.hpp"
+#include "engine/kernels/packed/packed_parts.hpp"
 #include "engine/kernels/scan_launch.hpp"
 
 namespace bamquery {
@@ -10,6 +10,7 @@ namespace bamquery {
 namespace {
 
 constexpr uint32_t kBatch = 8;  // words that a lane has in flight: more would take registers
+constexpr uint32_t kBatchParts = (1u << kBatch * 32 / kPartRows) - 1;
 
 /// What a predicate says of the codes of one vector.
 struct CodePredicate {
@@ -120,10 +121,11 @@ __device__ inline uint32_t passing(const ScanTerm* term, uint32_t terms, const C
   return all;
 }
 
-// The word of each lane: which of its 32 rows pass. All lanes call.
+// The word of each lane: which of its 32 rows pass; of parts that are not `here`, any. All lanes call.
 template <typename Code, typename T>
-__device__ inline uint32_t compare(const PackedReader<T>& reader, const ScanPredicateOf<T>& predicate,
-                                   const Outlook& outlook, const CodePredicate& codes) {
+__device__ inline uint32_t compare(const PackedReader<T>& reader, uint32_t here,
+                                   const ScanPredicateOf<T>& predicate, const Outlook& outlook,
+                                   const CodePredicate& codes) {
   const uint32_t lane = Lanes::lane();
   const uint32_t rows = reader.rows();
   const uint64_t first = reader.first_special();
@@ -131,14 +133,16 @@ __device__ inline uint32_t compare(const PackedReader<T>& reader, const ScanPred
   uint32_t mine = 0;
 #pragma unroll 1
   for (uint32_t word = 0; word < kVectorWords && 32 * word < rows; word += kBatch) {
+    if ((here >> 32 * word / kPartRows & kBatchParts) == 0) continue;
     Code code[kBatch];
 #pragma unroll
     for (uint32_t n = 0; n < kBatch; ++n) {
       const uint32_t row = 32 * (word + n) + lane;
+      const bool there = row < rows && (here >> row / kPartRows & 1) != 0;
       if constexpr (sizeof(Code) == 4) {
-        code[n] = row < rows ? reader.short_code(row) : 0;
+        code[n] = there ? reader.short_code(row) : 0;
       } else {
-        code[n] = row < rows ? reader.code(row) : 0;
+        code[n] = there ? reader.code(row) : 0;
       }
     }
     uint32_t found = outlook.none ? 0 : passing<Code>(predicate.term, outlook.terms, codes, code);
@@ -188,14 +192,16 @@ __device__ inline uint32_t compare_raw(const PackedReader<T>& reader, const Scan
 }
 
 template <typename T>
-__device__ inline void filter(const ScanPacked& packed, uint32_t vectors, const ScanPredicateOf<T>& predicate,
-                              uint32_t* mask, uint32_t* counts) {
+__device__ inline void filter(const ScanPacked& packed, const uint8_t* parts, uint32_t vectors,
+                              const ScanPredicateOf<T>& predicate, uint32_t* mask, uint32_t* counts) {
   __shared__ CodePredicate shared[kWarps];
   CodePredicate& codes = shared[threadIdx.x / 32];
   const uint32_t lane = Lanes::lane();
   const uint32_t step = gridDim.x * kWarps;
   for (uint32_t vector = blockIdx.x * kWarps + threadIdx.x / 32; vector < vectors; vector += step) {
     const PackedReader<T> reader(packed, vector);
+    const uint32_t here =
+        parts != nullptr ? packed_parts_read(reader.parameters(), reader.rows(), parts[vector]) : kAllParts;
     uint32_t words = 0;
     if (reader.is_raw()) {
       words = compare_raw<T>(reader, predicate);
@@ -204,12 +210,13 @@ __device__ inline void filter(const ScanPacked& packed, uint32_t vectors, const 
       if (!outlook.some_pass || !outlook.some_fail) {
         words = outlook.some_pass ? ~0u : 0;
       } else if (reader.bits() <= 32) {
-        words = compare<uint32_t, T>(reader, predicate, outlook, codes);
+        words = compare<uint32_t, T>(reader, here, predicate, outlook, codes);
       } else {
-        words = compare<uint64_t, T>(reader, predicate, outlook, codes);
+        words = compare<uint64_t, T>(reader, here, predicate, outlook, codes);
       }
     }
-    const uint32_t passed = words & rows_of_word(reader.rows(), lane);
+    const bool there = (here >> 32 * lane / kPartRows & 1) != 0;
+    const uint32_t passed = there ? words & rows_of_word(reader.rows(), lane) : 0;
     mask[static_cast<uint64_t>(vector) * kVectorWords + lane] = passed;
     const uint32_t count = __reduce_add_sync(~0u, __popc(passed));
     if (lane == 0) counts[vector] = count;
@@ -219,12 +226,13 @@ __device__ inline void filter(const ScanPacked& packed, uint32_t vectors, const 
 
 }  // namespace
 
-/// As scan_filter, of `vectors` vectors of a packed column.
+/// As scan_filter, of `vectors` vectors of a packed column. `parts` (null: all are there) has a byte for
+/// each, see `packed_parts_read`: rows of parts that were not read do not pass.
 extern "C" __global__ void __launch_bounds__(kThreads)
-    scan_packed_filter(const ScanPacked packed, uint32_t vectors,
+    scan_packed_filter(const ScanPacked packed, const uint8_t* parts, uint32_t vectors,
                        const ScanPredicateOf<BAMQUERY_SCAN_TYPE> predicate, uint32_t* mask,
                        uint32_t* counts) {
-  filter<BAMQUERY_SCAN_TYPE>(packed, vectors, predicate, mask, counts);
+  filter<BAMQUERY_SCAN_TYPE>(packed, parts, vectors, predicate, mask, counts);
 }
 
 }  // namespace bamquery

@@ -3,6 +3,7 @@
 
 #include "engine/kernels/scan_layout.hpp"
 #include "engine/kernels/scan_predicate.hpp"
+#include "storage/core/packed_parts.hpp"
 #include "storage/core/packed_vector.hpp"
 
 namespace bamquery {
@@ -142,25 +143,9 @@ class PackedReader {
   /// The value of a code that is below first_special().
   BAMQUERY_CORE T value(uint64_t code) const { return Packed::widen(number(code)); }
 
-  /// How many codes from 0 on have values in ascending order. None above is in use but special ones: their
-  /// values would be too large for the type, and have wrapped.
+  /// See `packed_ordered_codes`.
   BAMQUERY_CORE uint64_t ordered_codes() const {
-    using Number = typename Packed::Type;
-    const uint64_t first = first_special();
-    if (first == 0) return 0;
-    uint64_t most = first - 1;
-    if constexpr (Packed::kType == PackedType::kFloating) {
-      if (parameters_.form() == PackedForm::kFloat32) {
-        most = min(most, uint64_t{~static_cast<uint32_t>(parameters_.base)});
-      }
-    } else {
-      constexpr bool kSigned = static_cast<Number>(-1) < Number{0};
-      constexpr uint64_t kGreatest = ~uint64_t{0} >> (64 - 8 * sizeof(Number) + (kSigned ? 1 : 0));
-      const uint64_t room = order_key(static_cast<Number>(kGreatest)) - order_key(number(0));
-      const uint64_t step = parameters_.form() == PackedForm::kInteger ? scale_.divisor : 1;
-      most = min(most, step > 1 ? room / step : room);
-    }
-    return most + 1;
+    return packed_ordered_codes<typename Packed::Type>(parameters_, scale_);
   }
 
   BAMQUERY_CORE T escape(uint32_t number) const {

@@ -17,6 +17,7 @@ from bamquery.storage.encodings.plain import ColumnPlace
 from bamquery.storage.format.layout import VECTOR_ROWS, PackedLayout
 from bamquery.storage.format.storable_types import value_bits, value_kind
 from bamquery.storage.statistics.order_keys import KeyCondition
+from bamquery.storage.statistics.packed_parts import PackedParts
 
 _VECTOR_BYTES = VECTOR_ROWS // 8
 
@@ -96,6 +97,17 @@ class PackedVectors:
         with self._name_column_in_errors():
             count = _native.compare_packed(*self._arguments(kind), terms, bounds, condition.nulls, mask)
         return mask, count
+
+    def find_parts(self) -> PackedParts:
+        """Bounds and checksums of the vectors' parts.
+
+        Raises:
+            CorruptionError: bytes cannot be a column.
+        """
+        with self._name_column_in_errors():
+            return PackedParts.from_native(
+                _native.packed_parts(*self._arguments(value_kind(self.place.type)))
+            )
 
     def _array(self, rows: int, positions: NDArray[np.int64] | None) -> pa.Array[Any]:
         place = self.place

@@ -11,6 +11,7 @@
 #include "storage/native/packed/decode.hpp"
 #include "storage/native/packed/packing/pack.hpp"
 #include "storage/native/packed/packing/sample.hpp"
+#include "storage/native/packed/parts.hpp"
 #include "storage/native/packed/selecting/compare.hpp"
 #include "storage/native/packed/selecting/pick.hpp"
 #include "storage/native/packed/selecting/take.hpp"
@@ -189,6 +190,25 @@ std::int64_t py_pick_rows(const std::string& kind_name, const py::object& payloa
                    valid ? reinterpret_cast<std::uint8_t*>(valid->writable().data()) : nullptr);
 }
 
+py::tuple py_packed_parts(const std::string& kind_name, const py::object& payload, const RowArray& starts,
+                          const py::object& parameters, const RowArray& rows, std::uint64_t divisor,
+                          std::uint64_t origin) {
+  const Kind& kind = find_kind(kind_name);
+  const VectorsView view(payload, starts, parameters, rows);
+  const PackedScale scale = scale_of(divisor, origin);
+  PackedParts found;
+  {
+    const py::gil_scoped_release unlocked;
+    found = packed_parts(kind.kind, view.payload.bytes(), view.starts, view.vectors, view.rows, scale);
+  }
+  const auto vectors = static_cast<py::ssize_t>(found.bounds.size());
+  py::array_t<std::uint8_t> bounds({vectors, py::ssize_t{2}, static_cast<py::ssize_t>(kPackedParts)});
+  if (vectors > 0) {
+    std::memcpy(bounds.mutable_data(), found.bounds.data(), found.bounds.size() * sizeof(PackedPartBounds));
+  }
+  return py::make_tuple(bounds, array_of(found.crcs), array_of(found.escape_crcs));
+}
+
 py::array_t<std::int64_t> py_packed_places(const std::string& kind_name, const py::object& parameters,
                                            std::int64_t column_rows, std::int64_t data_bytes,
                                            const RowArray& rows) {
@@ -317,6 +337,8 @@ void bind_packed(py::module_& module) {
   module.def("compare_packed", &py_compare_packed, arg("kind"), arg("payload"), arg("starts"),
              arg("parameters"), arg("rows"), arg("divisor"), arg("origin"), arg("terms"), arg("bounds"),
              arg("nulls_pass"), arg("mask"));
+  module.def("packed_parts", &py_packed_parts, arg("kind"), arg("payload"), arg("starts"), arg("parameters"),
+             arg("rows"), arg("divisor"), arg("origin"));
   module.def("packed_places", &py_packed_places, arg("kind"), arg("parameters"), arg("column_rows"),
              arg("data_bytes"), arg("rows"));
   module.def("unpack_rows", &py_unpack_rows, arg("kind"), arg("parameters"), arg("column_rows"),

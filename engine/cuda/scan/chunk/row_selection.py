@@ -84,9 +84,17 @@ def filter_loaded(  # noqa: PLR0917 - the kernel's own arguments
 
 
 def filter_packed(
-    chunk: ChunkMemory, predicate: FusedPredicate, packed: bytes, stream: Any = None
+    chunk: ChunkMemory,
+    predicate: FusedPredicate,
+    packed: bytes,
+    stream: Any = None,
+    *,
+    parts: int | None = None,
 ) -> PassedRows:
-    """Compare the codes of whole packed vectors (a ScanPacked), which are there for `stream`."""
+    """Compare the codes of packed vectors (a ScanPacked), which are there for `stream`.
+
+    `parts`: as `filter_loaded` has it.
+    """
     count = chunk.rows.count
     mask = chunk.allocate(count * VECTOR_ROWS // 8, "comparing a column", stream)
     counts = chunk.allocate(4 * count, "comparing a column", stream)
@@ -94,7 +102,7 @@ def filter_packed(
     define = f"BAMQUERY_SCAN_TYPE={predicate.selected_c_type}"
     launcher.start(
         launcher.kernel("packed/filter", "scan_packed_filter", define),
-        *(packed, count, predicate.pack(), mask.ptr, counts.ptr),
+        *(packed, parts, count, predicate.pack(), mask.ptr, counts.ptr),
         grid=launcher.grid(count, WARPS),
         stream=chunk.state.stream if stream is None else stream,
     )

@@ -143,14 +143,27 @@ def listed_vectors(
         uploads.fill(wanted, _possible_vectors(resident.fragments, on_host), stream)
     grid = launcher.grid(count)
     for number, (column, predicate, nan) in enumerate(on_gpu):
+        in_parts = resident.has_parts(column)
+        packed = in_parts and resident.is_packed(column)
         launcher.start(
             launcher.kernel("scan_prune", "scan_prune"),
-            *(resident.zones(column), resident.part_zones(column) if resident.has_parts(column) else None),
+            *(resident.zones(column), resident.part_zones(column) if in_parts and not packed else None),
             *(count, nan, predicate.pack(), not number and not on_host, wanted.ptr),
             None if masks is None else masks.ptr,
             grid=grid,
             stream=stream,
         )
+        if packed:
+            assert masks is not None
+            launcher.start(
+                launcher.kernel(
+                    "packed/prune", "scan_packed_prune", f"BAMQUERY_SCAN_TYPE={predicate.c_type}"
+                ),
+                *(resident.packed_vectors(column), resident.packed_bounds(column), count, predicate.pack()),
+                *(wanted.ptr, masks.ptr),
+                grid=grid,
+                stream=stream,
+            )
     board = CounterBoard(session, state.resources.blocks)
     total, parts = board.take(4), board.take(4)
     before = session.allocate(4 * (count + 1), "pruning by zone maps")

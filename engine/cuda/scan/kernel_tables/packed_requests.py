@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -24,6 +25,8 @@ from bamquery.storage.fragments.stored_buffers import StoredBuffers
 
 SLACK: Final = 16
 """Bytes behind the last payload that kernels may load, whatever is there."""
+PACKED: Final = struct.Struct("<6Q")
+"""A ScanPacked (engine/kernels/packed/scan_packed.hpp), of addresses."""
 SCALE: Final = np.dtype([("divisor", np.uint64), ("origin", np.uint64)])
 """A PackedScale."""
 _KINDS: Final[Mapping[int, str]] = MappingProxyType(

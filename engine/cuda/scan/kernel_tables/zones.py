@@ -16,6 +16,8 @@ ZONE: Final = np.dtype([("low", np.uint64), ("high", np.uint64), ("flags", np.ui
 """A ScanZone (engine/kernels/scan_zones.hpp)."""
 PART_ZONES: Final = np.dtype([("low", np.uint64, PARTS), ("high", np.uint64, PARTS)])
 """A ScanParts."""
+PACKED_BOUNDS: Final = np.dtype([("low", np.uint8, PARTS), ("high", np.uint8, PARTS)])
+"""A PackedPartBounds (storage/core/packed_parts.hpp)."""
 _KNOWN: Final = 1
 _NANS: Final = 2
 _NULLS: Final = 4
@@ -37,8 +39,17 @@ def zones_of(fragment: Fragment, column: str) -> NDArray[Any]:
     return found
 
 
+def packed_bounds_of(fragment: Fragment, column: str) -> NDArray[Any]:
+    """A PACKED_BOUNDS for each vector of a packed column that has parts."""
+    parts = fragment.packed_parts(column)
+    assert parts is not None
+    found = np.zeros(len(parts.lows), PACKED_BOUNDS)
+    found["low"], found["high"] = parts.lows, parts.highs
+    return found
+
+
 def part_zones_of(fragment: Fragment, column: str) -> NDArray[Any]:
-    """A PART_ZONES for each vector of a column that has parts."""
+    """A PART_ZONES for each vector of a plain column that has parts."""
     parts = fragment.parts(column)
     assert parts is not None
     known = parts.minimum.is_valid().to_numpy(zero_copy_only=False)

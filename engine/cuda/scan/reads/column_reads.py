@@ -116,7 +116,7 @@ class ColumnLoads:
         bits = self.bits(name)
         offsets = payloads = None
         if chunk.is_packed(name):
-            values, payloads = load_payloads(chunk, name, stream, wanted)
+            values, payloads = load_payloads(chunk, name, stream, wanted, in_parts=in_parts)
         elif column.form is Form.STRINGS:
             offsets = load_offsets(chunk, name, stream, wanted)
             assert offsets.loaded is not None
@@ -152,7 +152,7 @@ class ColumnLoads:
         """Start to compare a column that was staged and is there for `stream`."""
         if staged.payloads is not None:
             packed = staged.payloads.pack(self.chunk, staged.read.name)
-            return filter_packed(self.chunk, predicate, packed, stream)
+            return filter_packed(self.chunk, predicate, packed, stream, parts=staged.payloads.parts)
         validity = None if staged.validity is None else staged.validity.memory
         nulls = None if staged.nulls is None else staged.nulls.address
         values = staged.values

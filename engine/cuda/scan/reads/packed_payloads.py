@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bamquery.engine.cuda.scan.chunk.chunk_memory import WARPS, ChunkMemory
 from bamquery.engine.cuda.scan.chunk.row_selection import Selection
-from bamquery.engine.cuda.scan.kernel_tables.packed_requests import SLACK, payload_requests
+from bamquery.engine.cuda.scan.kernel_tables.packed_requests import PACKED, SLACK, payload_requests
 from bamquery.engine.cuda.scan.reads.fetch_vectors import PickedVectors, VectorRequests, vectors_of_rows
 from bamquery.engine.cuda.scan.reads.load_vectors import (
     COPY_BLOCKS,
@@ -24,10 +24,10 @@ from bamquery.engine.cuda.scan.reads.load_vectors import (
 from bamquery.engine.cuda.scan.reads.vector_check import VectorCheck, checksum_check
 from bamquery.storage.readers.block_reader import ReadCounters
 
-_PACKED: Final = struct.Struct("<6Q")
-"""ScanPacked."""
 _FILES: Final = struct.Struct("<5Q2I")
 """PackedFiles."""
+_PARTS_AT_ONCE: Final = 32
+"""Vectors of which a warp loads parts together."""
 _CHECK_BLOCKS: Final = 6
 """Thread blocks of a multiprocessor: as for checksums of plain vectors."""
 
@@ -40,24 +40,34 @@ class Payloads:
         memory: where they are, one after the other.
         slots: of each vector, where its payload is in it, in units of 16 bytes.
         used: which vectors were read, as words on the GPU; None: all.
+        parts: of which only parts were read, see `ChunkMemory.parts`; None: all were read whole. Where a
+            part is in its payload does not depend on what is there beside it.
     """
 
     memory: rmm.DeviceBuffer
     slots: rmm.DeviceBuffer
     used: int | None
+    parts: int | None = None
 
     def pack(self, chunk: ChunkMemory, column: str) -> bytes:
         """The ScanPacked."""
-        return _PACKED.pack(
+        return PACKED.pack(
             *(chunk.parameters(column), self.slots.ptr, self.memory.ptr, chunk.vectors),
             *(chunk.listed.resident.scales(column), chunk.vector_rows),
         )
 
 
 def load_payloads(
-    chunk: ChunkMemory, column: str, stream: Any, wanted: NDArray[np.bool_] | None
+    chunk: ChunkMemory,
+    column: str,
+    stream: Any,
+    wanted: NDArray[np.bool_] | None,
+    *,
+    in_parts: bool = False,
 ) -> tuple[LoadedVectors, Payloads]:
     """Start to load the payloads of the chunk's vectors, or of those that are `wanted`.
+
+    `in_parts`: of all vectors, what zone maps left of them is enough, where reading that is less.
 
     Raises:
         StorageError: a file is not there as it was written.
@@ -65,7 +75,8 @@ def load_payloads(
     """
     rows, state = chunk.rows, chunk.state
     total = chunk.payload_bytes(column)
-    scattered = total < LARGE_RUN * rows.runs and rows.runs > len(rows.pieces)
+    parts = chunk.parts if in_parts and chunk.listed.resident.has_parts(column) else None
+    scattered = parts is not None or (total < LARGE_RUN * rows.runs and rows.runs > len(rows.pieces))
     requests = None
     if wanted is not None or not scattered or not chunk.is_mapped(column, "values"):
         extents = chunk.extents(column, "values")
@@ -85,16 +96,20 @@ def load_payloads(
     slots = _place(chunk, column, used, stream)
     tally = chunk.board.tally()
     files = _files(chunk, column, chunk.places(column, "values", None, stream), used)
+    kernel, of_a_warp = ("packed/load", "scan_packed_load"), 1
+    if parts is not None:
+        files = _in_parts(files, parts)
+        kernel, of_a_warp = ("packed/parts", "scan_packed_load_parts"), _PARTS_AT_ONCE
     launcher = state.launcher
     launcher.start(
-        launcher.kernel("packed/load", "scan_packed_load"),
+        launcher.kernel(*kernel),
         *(files, slots.ptr, rows.count, memory.ptr, chunk.board.take(4).address, tally.address),
-        grid=max(1, min(-(-rows.count // WARPS), COPY_BLOCKS)),
+        grid=max(1, min(-(-rows.count // (WARPS * of_a_warp)), COPY_BLOCKS)),
         stream=stream,
     )
     clock.end()
-    loaded = LoadedVectors(memory, ZERO_COPY, ReadCounters(), tally, clock.seconds)
-    return loaded, Payloads(memory, slots, used)
+    loaded = LoadedVectors(memory, ZERO_COPY, ReadCounters(), tally, clock.seconds, parts)
+    return loaded, Payloads(memory, slots, used, parts)
 
 
 def fetch_payloads(chunk: ChunkMemory, column: str, selection: Selection) -> tuple[PickedVectors, Payloads]:
@@ -122,11 +137,17 @@ def fetch_payloads(chunk: ChunkMemory, column: str, selection: Selection) -> tup
 def check_payloads(chunk: ChunkMemory, column: str, payloads: Payloads, stream: Any) -> VectorCheck:
     """Start to compare payloads, which are there for `stream`, with their checksums."""
     bad = chunk.board.take(4)
+    files = _files(chunk, column, 0, payloads.used)
+    kernel = "packed/load", "scan_packed_crc"
+    part_checksums: tuple[int, ...] = ()
+    if payloads.parts is not None:
+        files = _in_parts(files, payloads.parts)
+        kernel, part_checksums = ("packed/parts", "scan_packed_crc_parts"), chunk.part_checksums(column)
     launcher = chunk.state.launcher
     launcher.start(
-        launcher.kernel("packed/load", "scan_packed_crc"),
-        *(_files(chunk, column, 0, payloads.used), payloads.slots.ptr, chunk.rows.count),
-        *(payloads.memory.ptr, chunk.checksums(column, "values"), bad.address),
+        launcher.kernel(*kernel),
+        *(files, payloads.slots.ptr, chunk.rows.count, payloads.memory.ptr),
+        *(chunk.checksums(column, "values"), *part_checksums, bad.address),
         grid=launcher.grid(chunk.rows.count, WARPS, _CHECK_BLOCKS),
         stream=stream,
     )
@@ -153,3 +174,8 @@ def _files(chunk: ChunkMemory, column: str, places: int, used: int | None) -> by
         *(chunk.parameters(column), chunk.vectors, places, chunk.vector_rows, used or 0),
         *(width, chunk.state.block_bytes),
     )
+
+
+def _in_parts(files: bytes, parts: int) -> bytes:
+    """The PackedPartFiles (engine/kernels/packed/packed_parts.hpp)."""
+    return files + struct.pack("<Q", parts)

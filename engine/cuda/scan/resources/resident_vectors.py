@@ -2,7 +2,8 @@
 
 Vectors are numbered through all fragments of a run (`ResidentVectors`): a table's, or some of a long one's.
 A vector takes 24 bytes for each column that is pruned by, 128 more if its parts are, 4 for each checksum, 32
-for those of parts, one where a column has nulls, and 16 where it is packed.
+for those of parts, and one where a column has nulls. Where that is packed, it takes 16 for parameters, and of
+its parts 16 for bounds and 36 for checksums.
 """
 
 from __future__ import annotations
@@ -18,9 +19,14 @@ import numpy as np
 import rmm
 from numpy.typing import NDArray
 
-from bamquery.engine.cuda.scan.kernel_tables.packed_requests import PayloadRanges, payload_ranges, scales
+from bamquery.engine.cuda.scan.kernel_tables.packed_requests import (
+    PACKED,
+    PayloadRanges,
+    payload_ranges,
+    scales,
+)
 from bamquery.engine.cuda.scan.kernel_tables.requests import VECTOR, null_states
-from bamquery.engine.cuda.scan.kernel_tables.zones import part_zones_of, zones_of
+from bamquery.engine.cuda.scan.kernel_tables.zones import packed_bounds_of, part_zones_of, zones_of
 from bamquery.engine.cuda.scan.resources.counter_board import Uploads
 from bamquery.engine.cuda.scan.resources.host_blocks import HostBlocks
 from bamquery.engine.cuda.scan.resources.launcher import Launcher
@@ -28,7 +34,6 @@ from bamquery.engine.cuda.session import CudaSession
 from bamquery.storage.format.layout import VECTOR_ROWS, Extent
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.stored_buffers import StoredBuffers, stored_buffers
-from bamquery.storage.statistics.parts import Parts
 
 RUN_VECTORS: Final = 1 << 20
 """Of one run, a thousand million rows: what is resident stays small, however long the table is."""
@@ -42,7 +47,7 @@ def runs(fragments: Sequence[Fragment], columns: Sequence[str] = ()) -> Iterator
     In a run each of the `columns` is stored in one way: kernels read packed ones otherwise than plain ones.
     """
     begin = count = 0
-    before: tuple[tuple[bool, bool], ...] = ()
+    before: tuple[tuple[bool, ...], ...] = ()
     for end, fragment in enumerate(fragments):
         stored = tuple(_way_stored(fragment, column) for column in columns)
         if count and (stored != before or count + fragment.vector_count > RUN_VECTORS):
@@ -54,10 +59,10 @@ def runs(fragments: Sequence[Fragment], columns: Sequence[str] = ()) -> Iterator
         yield tuple(fragments[begin:])
 
 
-def _way_stored(fragment: Fragment, column: str) -> tuple[bool, bool]:
-    """Whether a column is packed, and whether it has a dictionary."""
+def _way_stored(fragment: Fragment, column: str) -> tuple[bool, ...]:
+    """Whether a column is packed, whether it has a dictionary, and whether its vectors have parts."""
     layout = fragment.layout.columns[fragment.column_index(column)]
-    return layout.encoding is not None, layout.dictionary is not None
+    return layout.encoding is not None, layout.dictionary is not None, fragment.has_parts(column)
 
 
 class ResidentVectors:
@@ -115,22 +120,36 @@ class ResidentVectors:
         return self._keep(("zones", column), make)
 
     def has_parts(self, column: str) -> bool:
-        """Whether the column's vectors have parts."""
+        """Whether the column's vectors have parts in all fragments; if not, in none."""
         return self.fragments[0].has_parts(column)
 
     def part_zones(self, column: str) -> int:
-        """A ScanParts for each vector of a column that has parts, on the GPU."""
+        """A ScanParts for each vector of a plain column that has parts, on the GPU."""
 
         def make() -> NDArray[Any]:
             return np.concatenate([part_zones_of(fragment, column) for fragment in self.fragments])
 
         return self._keep(("part zones", column), make)
 
+    def packed_bounds(self, column: str) -> int:
+        """A PackedPartBounds for each vector of a packed column that has parts, on the GPU."""
+
+        def make() -> NDArray[Any]:
+            return np.concatenate([packed_bounds_of(fragment, column) for fragment in self.fragments])
+
+        return self._keep(("packed bounds", column), make)
+
     def part_checksums(self, column: str) -> int:
-        """CRC-32C of the parts of each vector of a column that has some, words on the GPU."""
+        """CRC-32C of the parts of each vector of a column that has some, words on the GPU.
+
+        Of a packed column, a word for what is behind the codes follows on each vector's eight.
+        """
 
         def checksums_of(fragment: Fragment) -> NDArray[np.uint32]:
-            parts: Parts | None = fragment.parts(column)
+            packed = fragment.packed_parts(column)
+            if packed is not None:
+                return np.column_stack([packed.checksums, packed.escape_checksums]).reshape(-1)
+            parts = fragment.parts(column)
             assert parts is not None
             return parts.checksums
 
@@ -181,6 +200,12 @@ class ResidentVectors:
     def scales(self, column: str) -> int:
         """A PackedScale for each fragment of a packed column, on the GPU."""
         return self._keep(("scales", column), lambda: scales(self.buffers(column)))
+
+    def packed_vectors(self, column: str) -> bytes:
+        """The ScanPacked of a packed column, without payloads."""
+        return PACKED.pack(
+            *(self.parameters(column), 0, 0, self.vectors(), self.scales(column), self.vector_rows())
+        )
 
     def payloads(self, column: str) -> list[PayloadRanges]:
         """Where the vectors of a packed column are in each fragment's buffer."""

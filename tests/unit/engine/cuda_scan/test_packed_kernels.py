@@ -224,7 +224,7 @@ def test_filters(emulator: Emulator, dtype: str, scan_modules: None) -> None:
             C_TYPES[dtype], tuple(Term(intervals, negated) for intervals, negated in terms), wants_nulls
         )
         mask, counts = FakeMemory(128 * count), FakeMemory(4 * count)
-        launch(kernel, column.packed, count, predicate.pack(), mask, counts)
+        launch(kernel, column.packed, None, count, predicate.pack(), mask, counts)
         found = np.unpackbits(mask.bytes, bitorder="little").reshape(count, 1024).astype(bool)
         for number, vector in enumerate(vectors):
             passes = np.array(

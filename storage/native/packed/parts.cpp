@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "driver/native/crc32c.hpp"
+#include "storage/native/packed/decode.hpp"
 
 namespace bamquery {
 namespace {
@@ -119,24 +121,23 @@ class EscapeSteps {
 
 // Rows that have no ordinary code: escapes are where their values are, NULL is nowhere.
 template <typename T, typename Code>
-void place_special(const Payload& payload, const PackedVector& vector, std::uint32_t rows,
-                   const PackedScale& scale, const Code* codes, RowSteps& steps) {
-  const auto first = static_cast<Code>(vector.first_special());
-  std::array<std::uint16_t, kPackedVectorRows + 1> special;
-  std::uint32_t count = 0;
-  for (std::uint32_t row = 0; row < rows; ++row) {
-    special[count] = static_cast<std::uint16_t>(row);
-    count += codes[row] >= first ? 1 : 0;
-  }
+void place_special(SimdLevel level, const Payload& payload, const PackedVector& vector, std::uint32_t rows,
+                   const PackedScale& scale, const CodeBuffer<Code>& codes, RowSteps& steps) {
+  const std::uint64_t first = vector.first_special();
   std::array<std::uint8_t, kPackedVectorRows> lows, highs;
   const EscapeSteps<T> escapes(vector, scale);
   for (std::uint32_t e = 0; e < vector.escapes(); ++e) escapes.find(payload.escape(e), lows[e], highs[e]);
-  for (std::uint32_t s = 0; s < count; ++s) {
-    const std::uint32_t row = special[s];
-    const auto escape = static_cast<std::uint64_t>(codes[row]) - first;
-    const bool is_null = escape >= vector.escapes();
-    steps.low[row] = is_null ? kPackedLastStep : lows[escape];
-    steps.high[row] = is_null ? std::uint8_t{0} : highs[escape];
+  VectorMask special;
+  codes_within(level, codes, rows, first, packed_mask(vector.bits), special.data());
+  const VectorMask all = first_rows(rows);
+  for (std::uint32_t word = 0; 64 * word < rows; ++word) {
+    for (std::uint64_t left = special[word] & all[word]; left != 0; left &= left - 1) {
+      const std::uint32_t row = 64 * word + static_cast<std::uint32_t>(std::countr_zero(left));
+      const std::uint64_t escape = codes.codes[row] - first;
+      const bool is_null = escape >= vector.escapes();
+      steps.low[row] = is_null ? kPackedLastStep : lows[escape];
+      steps.high[row] = is_null ? std::uint8_t{0} : highs[escape];
+    }
   }
 }
 
@@ -152,11 +153,21 @@ void bound_vector(SimdLevel level, const Payload& payload, const PackedVector& v
   cut_codes(level, codes.codes, vector.bits - kPackedStepBits, steps.high.data());
   steps.low = steps.high;
   if (vector.escapes() > 0 || vector.has_nulls()) {
-    place_special<T>(payload, vector, rows, scale, codes.codes, steps);
+    place_special<T>(level, payload, vector, rows, scale, codes, steps);
   }
   std::fill(steps.low.begin() + rows, steps.low.end(), kPackedLastStep);
   std::fill(steps.high.begin() + rows, steps.high.end(), std::uint8_t{0});
   bound_parts(level, steps, bounds);
+}
+
+void part_crcs(const std::byte* codes, std::size_t size, std::uint32_t parts, std::uint32_t* crcs) {
+  std::uint32_t part = 0;
+  for (; part + 4 <= parts; part += 4) {
+    const std::byte* const at = codes + part * size;
+    const std::byte* const runs[4] = {at, at + size, at + 2 * size, at + 3 * size};
+    crc32c_four(runs, size, crcs + part);
+  }
+  for (; part < parts; ++part) crcs[part] = crc32c({codes + part * size, size});
 }
 
 }  // namespace
@@ -190,9 +201,7 @@ PackedParts packed_parts(ValueKind kind, std::span<const std::byte> payload,
         bound_vector<T, std::uint64_t>(level, of_vector, vector, count, scale, bounds);
       }
       const std::size_t size = std::size_t{16} * vector.bits;
-      for (std::uint32_t part = 0; part < parts; ++part) {
-        found.crcs[v * kPackedParts + part] = crc32c({of_vector.bytes() + part * size, size});
-      }
+      part_crcs(of_vector.bytes(), size, parts, found.crcs.data() + v * kPackedParts);
       const std::size_t behind = packed_bytes(vector, count, packed.width) - parts * size;
       found.escape_crcs[v] = behind == 0 ? 0 : crc32c({of_vector.bytes() + parts * size, behind});
     }

@@ -65,6 +65,16 @@ def test_kernels_of_packed_columns_compile_for_a_type(file: str, c_type: str, tm
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("c_type", ["int8_t", "int64_t", "uint64_t", "float", "double"])
+def test_pruning_of_packed_columns_compiles_for_a_type(c_type: str, tmp_path: Path) -> None:
+    options = CompileOptions("sm_90", defines=(f"BAMQUERY_SCAN_TYPE={c_type}",))
+    compiled = compile_kernel(
+        ENGINE_KERNELS / "packed" / "prune.cu", options, KernelCache(tmp_path / "cache")
+    )
+    assert compiled.log == "", compiled.log
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HEADER_NAMES)
 def test_a_header_compiles_alone(name: str, tmp_path: Path) -> None:
     source = tmp_path / "alone.cu"

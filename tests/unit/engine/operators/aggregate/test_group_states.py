@@ -256,7 +256,7 @@ def test_where_there_is_room_work_follows_the_rows(
 @pytest.mark.parametrize("repeated", [True, False])
 def test_groups_that_repeat_are_merged_before_they_are_written(tmp_path: Path, *, repeated: bool) -> None:
     """Others are not: that would be work in vain."""
-    rows = 1200
+    rows = 2400 if repeated else 1200
     keys = [row % 60 if repeated else row for row in range(rows)]
     limit = 25_000 if repeated else 30_000
     with _context(limit, tmp_path) as context, closing(_Run(context, keys, 20)) as run:
@@ -265,7 +265,7 @@ def test_groups_that_repeat_are_merged_before_they_are_written(tmp_path: Path, *
         merged, written = sum(run.aggregation.merged), sum(run.aggregation.written)
         assert run.answer() == run.wanted
     if repeated:
-        assert written < rows / 2
+        assert written < rows / 4
     else:
         assert merged < rows / 2
 
@@ -305,6 +305,25 @@ def test_files_are_read_in_pieces(tmp_path: Path, limit: int, different: int, *,
         assert run.answer() == run.wanted
     assert max(run.aggregation.finished[before:]) <= 2 * PLACE
     assert (run.profile.details["partitions"] > PARTITIONS) == again
+
+
+@pytest.mark.parametrize(
+    ("groups", "pieces"), [(PLACE, 1), (PLACE + 1, 2), (2 * PLACE, 2), (2 * PLACE + 1, 4)]
+)
+def test_a_file_is_split_no_further_than_is_best(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, groups: int, pieces: int
+) -> None:
+    monkeypatch.setattr(state_partitions, "_PARTITIONS", 1)
+    aggregation: Any = _Gathering()
+    with (
+        _context(ROOMY, tmp_path) as context,
+        context.memory.reservation("GROUP BY") as memory,
+        closing(StatePartitions(context, aggregation, OperatorProfile("Aggregate"), 1)) as partitions,
+    ):
+        partitions.add([aggregation.state([(key, (key,)) for key in range(groups)])])
+        frames = list(partitions.finish(memory))
+    assert sum(map(len, frames)) == groups
+    assert len(frames) == pieces
 
 
 def test_a_file_of_any_size_is_finished_once(tmp_path: Path) -> None:

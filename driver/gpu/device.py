@@ -16,6 +16,7 @@ from bamquery.driver.compile.toolchain import cuda_module
 from bamquery.driver.gpu import wait as gpu_wait
 from bamquery.driver.gpu.arguments import Argument, pack
 from bamquery.driver.gpu.driver_api import Cuda, open_driver
+from bamquery.driver.gpu.events import EventPool
 from bamquery.driver.gpu.launch import Launch
 from bamquery.driver.gpu.memory import GpuMemory, PinnedMemory
 from bamquery.driver.gpu.wait import STUCK
@@ -67,6 +68,7 @@ class Gpu(Closeable):
             GpuError: there is none that kernels run on; says what is missing and how to get it.
         """
         self.cuda: Final[Cuda] = open_driver(ordinal)
+        self.events: Final = EventPool(self.cuda)
         core = cuda_module("cuda.core")
         device = core.Device(ordinal)
         capability = tuple(int(part) for part in device.compute_capability)
@@ -301,6 +303,7 @@ class Gpu(Closeable):
         for stream in self._streams:
             self.cuda.quietly("cuStreamDestroy", stream)
         self._streams.clear()
+        self.events.close()
         self._code.clear()
 
     def _allow_shared(self, kernel: GpuKernel, shared_bytes: int) -> None:

@@ -55,6 +55,7 @@ class CudaSession:
         # still do with a column that came from here ends before its memory is used again.
         self.stream: Final = Stream()
         self.driver_stream: Final = self.gpu.cuda.api.CUstream(self.stream.__cuda_stream__()[1])
+        self._wrapped: dict[int, Stream] = {}
         self._held: list[object] = []
         self._held_lock = threading.Lock()
         self._stuck = False
@@ -78,6 +79,10 @@ class CudaSession:
             MemoryLimitError: there is not so much left; names `what` and the setting to change.
         """
         self.enter()
+        return self.allocate_entered(nbytes, what, driver_stream)
+
+    def allocate_entered(self, nbytes: int, what: str, driver_stream: Any = None) -> rmm.DeviceBuffer:
+        """As `allocate`, where the thread has called `enter` and nobody else came in between."""
         stream = self.stream if driver_stream is None else self.wrap(driver_stream)
         try:
             return rmm.DeviceBuffer(size=nbytes, stream=stream, mr=self.memory)
@@ -86,18 +91,21 @@ class CudaSession:
 
     def wrap(self, driver_stream: Any) -> Stream:
         """A stream of `gpu` as libcudf's functions take it."""
-        return Stream(_Handle(int(driver_stream)))
+        handle = int(driver_stream)
+        found = self._wrapped.get(handle)
+        if found is None:
+            found = self._wrapped[handle] = Stream(_Handle(handle))
+        return found
 
     def follow(self, waiting: Any, first: Any) -> None:
         """Let one driver stream wait, on the GPU, for what another has been given so far."""
         self.enter()
         cuda = self.gpu.cuda
-        event = cuda("make an event", "cuEventCreate", cuda.api.CUevent_flags.CU_EVENT_DISABLE_TIMING.value)
+        event = self.gpu.events.record(first)
         try:
-            cuda("record an event", "cuEventRecord", event, first)
             cuda("wait for an event", "cuStreamWaitEvent", waiting, event, 0)
         finally:
-            cuda.quietly("cuEventDestroy", event)  # CUDA keeps it until it has happened
+            self.gpu.events.give_back(event)
 
     def hold(self, thing: object) -> None:
         """Keep what copies on `stream` still read, until somebody has waited for them by `synchronize`."""

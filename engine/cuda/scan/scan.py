@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any, Final
 
 from bamquery.driver.gpu.wait import wait_until
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory
 from bamquery.engine.cuda.scan.chunk.chunk_sizes import ChunkSizes, ListedChunk, cut_chunks
+from bamquery.engine.cuda.scan.chunk.full_chunk import full_chunk
 from bamquery.engine.cuda.scan.chunk.vector_list import VectorList, listed_vectors
 from bamquery.engine.cuda.scan.chunk_run import ChunkRun
 from bamquery.engine.cuda.scan.kernel_tables.predicates import FusedPredicate
@@ -25,10 +25,6 @@ from bamquery.engine.cuda.scan.scan_state import ScanState
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.device import Device
 from bamquery.engine.operators.scan.device_scan import ScanWork
-from bamquery.storage.format.layout import VECTOR_ROWS
-from bamquery.storage.format.storable_types import is_string_like, value_bits
-from bamquery.storage.fragments.fragment import Fragment
-from bamquery.storage.fragments.plain_size import column_bytes
 
 _CHUNK_BYTES: Final = 256 << 20
 """Of the widest column: large enough that launches cost nothing beside it."""
@@ -44,10 +40,6 @@ _FIRST_VECTORS: Final = 1 << 12
 """Of the first chunk: enough to tell of selectivities, and to be on its way until the next one is planned."""
 _FIRST_ROWS: Final = 1 << 10
 """Of the first chunk where nothing is filtered, in vectors: it may be all that a LIMIT wants."""
-_LIMIT_SHARE: Final = 16
-"""A chunk's widest column weighs at most this share of the memory limit."""
-_MOST_VALUES: Final = 4
-"""Without a limit it weighs at most so many times what is read of it, should all rows pass."""
 _SETTLE_S: Final = 0.8
 
 
@@ -72,51 +64,6 @@ def scan_on_gpu(
             yield frame
 
 
-@dataclass(frozen=True)
-class _RowBytes:
-    """Of a row of a scan's widest column: as a value, and as it is stored."""
-
-    plain: float
-    stored: float
-
-    @classmethod
-    def widest(cls, work: ScanWork[CudaFrame]) -> _RowBytes:
-        """In the fragments where columns are widest."""
-        found = [_row_bytes(work.fragments, name) for name in work.columns]
-        return cls(
-            max((plain for plain, _ in found), default=1), max((packed for _, packed in found), default=1)
-        )
-
-    def full_chunk(self, session: CudaSession, most: int, *, filtered: bool) -> int:
-        """Vectors of a chunk in the middle of a scan, whose widest column weighs `most` bytes.
-
-        Where rows are filtered, that is as it is stored: few rows of packed vectors become values.
-        """
-        limit = _MOST_VALUES * most if session.limit is None else session.limit // _LIMIT_SHARE
-        row = self.stored if filtered else self.plain
-        vectors = min(most / (row * VECTOR_ROWS), limit / (self.plain * VECTOR_ROWS))
-        return max(1, min(_CHUNK_VECTORS, int(vectors)))
-
-
-def _row_bytes(fragments: Sequence[Fragment], column: str) -> tuple[float, float]:
-    """Of a row of a column where it is widest, as a value and as it is stored."""
-    position = fragments[0].column_index(column)
-    kind = fragments[0].schema.field(position).type
-    layouts = [(fragment, fragment.layout.columns[position]) for fragment in fragments]
-    if is_string_like(kind):
-        plain = [column_bytes(fragment, position) / max(fragment.rows, 1) for fragment, _ in layouts]
-    else:
-        plain = [value_bits(kind) / 8]
-    stored = [
-        layout.values.length / max(fragment.rows, 1)
-        for fragment, layout in layouts
-        if layout.encoding is not None
-    ]
-    if len(stored) < len(layouts):
-        stored += plain
-    return max(plain), max(*stored, 1 / 64)
-
-
 class _Stages:
     """See `bamquery.engine.cuda.scan.pipeline.Stages`."""
 
@@ -139,17 +86,17 @@ class _Stages:
         """What is to be read, as zone maps tell."""
         work, state = self._work, self._state
         first = _FIRST_VECTORS if work.plan.steps else _FIRST_ROWS
-        widest, filtered = _RowBytes.widest(work), bool(work.plan.steps)
-        whole = ChunkSizes(widest.full_chunk(self._session, _CHUNK_BYTES, filtered=filtered), first)
-        thin = ChunkSizes(
-            widest.full_chunk(self._session, _THIN_CHUNK_BYTES, filtered=filtered), _THIN_SHARE * first
-        )
+        whole, thin = ChunkSizes(first, first), ChunkSizes(_THIN_SHARE * first, _THIN_SHARE * first)
         ranges = work.ranges if work.context.settings.zone_maps else ()
         for fragments in runs(work.fragments, work.columns):
             resident = state.resources.runs.get(self._session, fragments)
             listed = listed_vectors(state, resident, ranges)
             self._lists.add(listed)
-            for chunk in cut_chunks(listed, whole if listed.parts is None else thin):
+            sizes, most = (whole, _CHUNK_BYTES) if listed.parts is None else (thin, _THIN_CHUNK_BYTES)
+            rows = resident.row_bytes(work.columns)
+            filtered = bool(work.plan.steps)
+            sizes.full = full_chunk(rows, self._session.limit, most, _CHUNK_VECTORS, filtered=filtered)
+            for chunk in cut_chunks(listed, sizes):
                 work.check()
                 work.readers.expect(chunk.chunk)
                 yield chunk

@@ -17,28 +17,22 @@ class StreamTime:
     """How long a stream takes for what it is given from now on."""
 
     def __init__(self, session: CudaSession, stream: Any) -> None:
-        self._cuda = session.gpu.cuda
+        self._gpu = session.gpu
         self._stream = stream
-        self._events: list[Any] = []
-        self._note()
+        self._events = [self._gpu.events.record(stream, timed=True)]
 
     def end(self) -> None:
         """All of it was given."""
-        self._note()
+        self._events.append(self._gpu.events.record(self._stream, timed=True))
 
     def seconds(self) -> float:
         """Once the stream has done it, by the GPU's clock."""
-        return float(self._cuda("read an event", "cuEventElapsedTime", *self._events)) / 1e3
+        return float(self._gpu.cuda("read an event", "cuEventElapsedTime", *self._events)) / 1e3
 
     def close(self) -> None:
         """Nobody asks any more."""
         while self._events:
-            self._cuda.quietly("cuEventDestroy", self._events.pop())
-
-    def _note(self) -> None:
-        timed = self._cuda.api.CUevent_flags.CU_EVENT_DEFAULT.value
-        self._events.append(self._cuda("make an event", "cuEventCreate", timed))
-        self._cuda("record an event", "cuEventRecord", self._events[-1], self._stream)
+            self._gpu.events.give_back(self._events.pop(), timed=True)
 
 
 class ScanClock:
@@ -84,16 +78,12 @@ class ScanClock:
             self.forget(event)
 
     def event(self, stream: Any) -> Any:
-        """A new event behind what the stream was given before; destroy it."""
-        cuda = self.session.gpu.cuda
-        timing = cuda.api.CUevent_flags.CU_EVENT_DISABLE_TIMING.value
-        event = cuda("make an event", "cuEventCreate", timing)
-        cuda("record an event", "cuEventRecord", event, stream)
-        return event
+        """An event behind what the stream was given before; `forget` it."""
+        return self.session.gpu.events.record(stream)
 
     def forget(self, event: Any) -> None:
-        """Destroy an event."""
-        self.session.gpu.cuda.quietly("cuEventDestroy", event)
+        """Nobody asks for the event any more."""
+        self.session.gpu.events.give_back(event)
 
     def note_launch(self, launch: Launch) -> Callable[[], float]:
         """A kernel that drives queue pairs was started; the result, called once it has ended, is its time."""

@@ -100,6 +100,7 @@ class ScanState(ScanClock, Closeable):
         self.stop_stream: Final = resources.take_stream(urgent=True)
         self._extents: dict[tuple[str, int], PinnedExtent | str] = {}
         self._stamps: dict[str, ChangeStamp] = {}
+        self._run_stamps: dict[ResidentVectors, list[ChangeStamp]] = {}
         self._runs: dict[tuple[ResidentVectors, str, str], PinnedRun | None] = {}
         self._started = time.perf_counter()
         self._note()
@@ -129,7 +130,7 @@ class ScanState(ScanClock, Closeable):
         self.resources.give_back_stream(self.stop_stream, urgent=True)
 
     def events(self) -> list[Any]:
-        """One behind what each of the scan's streams was given; destroy them."""
+        """One behind what each of the scan's streams was given; `forget` them."""
         streams = (self.copy_stream, self.look_stream, self.stream, self.stop_stream)
         return [self.event(stream) for stream in streams]
 
@@ -170,7 +171,10 @@ class ScanState(ScanClock, Closeable):
             found = None
             if not self.direct:
                 stored = resident.stored(column, buffer)
-                stamps = [self._stamp(fragment) for fragment in resident.fragments]
+                stamps = self._run_stamps.get(resident)
+                if stamps is None:
+                    stamps = [self._stamp(fragment) for fragment in resident.fragments]
+                    self._run_stamps[resident] = stamps
                 found = self.resources.maps.take_run(resident, f"{column} {buffer}", stored, stamps)
             self._runs[key] = found
         return self._runs[key]

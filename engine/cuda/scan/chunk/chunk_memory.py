@@ -82,8 +82,8 @@ class ChunkMemory:
         self._closed = False
 
     def allocate(self, size: int, what: str, stream: Any = None) -> rmm.DeviceBuffer:
-        """Memory ordered on a stream, the session's if None, and kept as long as this."""
-        memory = self.state.session.allocate(max(size, 16), what, stream)
+        """Memory ordered on a stream, the session's if None, kept as long as this; the thread has entered."""
+        memory = self.state.session.allocate_entered(max(size, 16), what, stream)
         self.keep.append(memory)
         return memory
 

@@ -63,11 +63,11 @@ class ChunkRows:
     @cached_property
     def runs(self) -> int:
         """Runs of vectors that are neighbours in their file."""
-        count = len(self.pieces)
-        for piece in self.pieces:
-            if int(piece.vectors[-1] - piece.vectors[0]) >= len(piece.vectors):
-                count += int(np.count_nonzero(np.diff(piece.vectors) != 1))
-        return count
+        if not self.pieces:
+            return 0
+        ends = np.diff(np.concatenate([piece.vectors for piece in self.pieces])) != 1
+        ends[self.firsts[1:-1].astype(np.int64) - 1] = True  # where the next piece begins
+        return 1 + int(np.count_nonzero(ends))
 
     def place(self, vector: int) -> tuple[Fragment, int]:
         """The fragment of one of the vectors, and its number there."""

@@ -31,7 +31,7 @@ class _Layout:
     """One buffer for a kernel's parameters: their addresses, as cuLaunchKernel wants them, then they."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
-        self._sizes = sizes
+        self._structures = [(at, size) for at, size in enumerate(sizes) if size not in _FORMATS]
         self._addresses = struct.Struct(f"<{len(sizes)}Q")
         self._offsets = []
         values, at = "<", self._addresses.size
@@ -42,18 +42,30 @@ class _Layout:
             values += _FORMATS.get(size, f"{size}s")
             at += size
         self._values = struct.Struct(values)
-        self.bytes: Final = at
+        self._bytes = at
+
+    def new_buffer(self) -> ctypes.Array[ctypes.c_char]:
+        """One that knows where its parameters are."""
+        buffer = ctypes.create_string_buffer(self._bytes)
+        base = ctypes.addressof(buffer)
+        self._addresses.pack_into(buffer, 0, *[base + offset for offset in self._offsets])
+        return buffer
 
     def fill(self, buffer: ctypes.Array[ctypes.c_char], arguments: Sequence[Argument]) -> None:
         """Pack integers, `bytes` and None, a null pointer. struct.error: the kernel takes something else."""
-        if any(
-            isinstance(a, bytes) and len(a) != size for a, size in zip(arguments, self._sizes, strict=True)
-        ):
-            raise struct.error("a structure of another size")
-        base = ctypes.addressof(buffer)
-        self._addresses.pack_into(buffer, 0, *[base + offset for offset in self._offsets])
         values = [0 if argument is None else argument for argument in arguments]
         self._values.pack_into(buffer, self._addresses.size, *values)
+        for at, size in self._structures:
+            structure = arguments[at]
+            if not isinstance(structure, bytes) or len(structure) != size:  # struct cuts and fills
+                raise struct.error("a structure of another size")
+
+
+class _Buffers(threading.local):
+    """Parameters of each thread, by kernel: CUDA copies them before a launch returns."""
+
+    def __init__(self) -> None:
+        self.of: dict[GpuKernel, ctypes.Array[ctypes.c_char]] = {}
 
 
 class Launcher:
@@ -65,6 +77,7 @@ class Launcher:
         self._lock = lock
         self._kernels: dict[tuple[str, str, tuple[str, ...]], GpuKernel] = {}
         self._layouts: dict[GpuKernel, _Layout] = {}
+        self._buffers = _Buffers()
 
     def kernel(self, file: str, name: str, *defines: str) -> GpuKernel:
         """A kernel of a file, compiled if nobody has yet.
@@ -94,7 +107,9 @@ class Launcher:
         layout = self._layouts.get(kernel)
         if layout is None:
             layout = self._layouts[kernel] = _Layout(kernel.sizes)
-        buffer = ctypes.create_string_buffer(layout.bytes)
+        buffer = self._buffers.of.get(kernel)
+        if buffer is None:
+            buffer = self._buffers.of[kernel] = layout.new_buffer()
         try:
             layout.fill(buffer, arguments)
         except struct.error:

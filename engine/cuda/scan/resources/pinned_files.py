@@ -82,11 +82,13 @@ class PinnedRun:
         extents: those of fragments that have the buffer.
         keys: what they are known by.
         addresses: where the GPU would see byte 0 of each fragment's file; 0 without the buffer.
+        written: of `extents`.
     """
 
     extents: tuple[PinnedExtent, ...]
     keys: tuple[tuple[str, int], ...]
     addresses: NDArray[np.uint64]
+    written: list[ChangeStamp]
 
 
 class PinnedFiles:
@@ -158,7 +160,7 @@ class PinnedFiles:
         owner: object,
         name: str,
         stored: Sequence[tuple[Fragment, Extent | None]],
-        stamps: Sequence[ChangeStamp],
+        stamps: list[ChangeStamp],
     ) -> PinnedRun | None:
         """A buffer of many fragments until `give_back_run`, if all of it is pinned already; else None.
 
@@ -177,8 +179,12 @@ class PinnedFiles:
                 if run is None:
                     return None
                 runs[name] = run
-            written = [stamp for stamp, (_, extent) in zip(stamps, stored, strict=True) if extent is not None]
-            if any(e.written != stamp and not e.users for e, stamp in zip(run.extents, written, strict=True)):
+            written = stamps
+            if len(run.extents) < len(stamps):
+                written = [s for s, (_, extent) in zip(stamps, stored, strict=True) if extent is not None]
+            if run.written != written and any(
+                e.written != stamp and not e.users for e, stamp in zip(run.extents, written, strict=True)
+            ):
                 return None
             for extent, key in zip(run.extents, run.keys, strict=True):
                 extent.users += 1
@@ -262,7 +268,7 @@ class PinnedFiles:
             addresses[number] = (found.address - extent.offset) % (1 << 64)
             extents.append(found)
             keys.append(key)
-        return PinnedRun(tuple(extents), tuple(keys), addresses)
+        return PinnedRun(tuple(extents), tuple(keys), addresses, [extent.written for extent in extents])
 
     def _drop(self, key: tuple[str, int]) -> None:
         self._runs.clear()

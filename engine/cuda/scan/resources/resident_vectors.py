@@ -24,6 +24,7 @@ from bamquery.engine.cuda.scan.kernel_tables.zones import part_zones_of, zones_o
 from bamquery.engine.cuda.scan.resources.counter_board import Uploads
 from bamquery.engine.cuda.scan.resources.host_blocks import HostBlocks
 from bamquery.engine.cuda.scan.resources.launcher import Launcher
+from bamquery.engine.cuda.scan.resources.row_bytes import RowBytes
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.storage.format.layout import VECTOR_ROWS, Extent
 from bamquery.storage.fragments.fragment import Fragment
@@ -90,6 +91,7 @@ class ResidentVectors:
         self._payload_sums: dict[str, NDArray[np.int64]] = {}
         self._payload_sizes: dict[str, NDArray[np.int32]] = {}
         self._shapes: dict[str, tuple[float, bool]] = {}
+        self._row_bytes: dict[str, RowBytes] = {}
         self.rows: Final = self._keep("rows", lambda: np.array([f.rows for f in fragments], np.uint32))
         self.firsts_address: Final = self._keep("firsts", lambda: self.firsts)
 
@@ -220,6 +222,14 @@ class ResidentVectors:
                 found = bits, any(payloads.has_more for payloads in self.payloads(column))
                 self._shapes[column] = found
             return found
+
+    def row_bytes(self, columns: Sequence[str]) -> RowBytes:
+        """What a row of the widest of the columns weighs."""
+        with self._lock:
+            for column in columns:
+                if column not in self._row_bytes:
+                    self._row_bytes[column] = RowBytes.of_column(self.fragments, column)
+            return RowBytes.widest(self._row_bytes[column] for column in columns)
 
     def buffers(self, column: str) -> list[StoredBuffers]:
         """Where a column's bytes are, in each fragment."""

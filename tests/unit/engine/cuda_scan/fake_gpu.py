@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from bamquery.driver.gpu.arguments import pack
 from bamquery.driver.gpu.device import GpuKernel
+from bamquery.driver.gpu.events import EventPool
 from bamquery.engine.cpu.casts.cast import to_dictionary
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.cuda.capabilities import CUDA
@@ -88,10 +89,6 @@ class FakeCuda:
                 raise AssertionError(function)
         return None
 
-    def quietly(self, function: str, *arguments: Any) -> None:
-        assert function == "cuEventDestroy"
-        del self._events[arguments[0]]
-
     def explain(self, status: Any) -> str:
         return str(status)
 
@@ -110,6 +107,7 @@ class FakeGpu:
 
     def __init__(self, emulator: Emulator) -> None:
         self.cuda = FakeCuda()
+        self.events = EventPool(self.cuda)  # type: ignore[arg-type]
         self.name = "emulated GPU"
         self.multiprocessors = 1
         self.busy = False
@@ -205,6 +203,8 @@ class FakeSession:
     def allocate(self, nbytes: int, what: str, driver_stream: Any = None) -> FakeMemory:
         self.allocated += nbytes
         return FakeMemory(nbytes)
+
+    allocate_entered = allocate
 
     def synchronize(self) -> None:
         pass

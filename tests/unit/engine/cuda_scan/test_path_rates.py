@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from bamquery.storage.encodings.encoding import BufferShape, ColumnShape
@@ -138,4 +140,21 @@ def test_a_gpu_is_measured_with_packed_columns(
     monkeypatch.setattr(path_measurement, "LEAST_VECTORS", 8)
     with stored(tmp_path / "db", packable(9000), encoding="auto") as table:
         profile = check(device, table, ("i64",), [compare(table, "cents", "less", 5.0)], strategy="stream")
+        assert profile.volume["source"] == "measured"
+
+
+@pytest.mark.parametrize("encoding", ["plain", "auto"])
+def test_a_gpu_is_measured_with_what_zone_maps_leave(
+    device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path_rates: Any, encoding: Any
+) -> None:
+    """Else each chunk of each query would try, where tables are only asked so."""
+    from bamquery.engine.cuda.scan.reads import path_measurement
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(path_measurement, "LEAST_VECTORS", 8)
+    rows = np.arange(40 * 1024)
+    table = pa.table({"odd": rows // 1024 % 2 * 100 + rows % 7, "x": rows * 7919 % 65_521})
+    with stored(tmp_path / "db", table, encoding=encoding) as kept:
+        profile = check(device, kept, ("x",), [compare(kept, "odd", "greater", 50)])
+        assert profile.columns["odd"].vectors_read == 20
         assert profile.volume["source"] == "measured"

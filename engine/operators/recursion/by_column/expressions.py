@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from bamquery.engine.operators.recursion.by_column.numbers import NUMBER_CALLS, alike, cast, move_moments
 from bamquery.engine.operators.recursion.by_column.row_by_row import row_by_row
+from bamquery.engine.operators.recursion.by_column.text_functions import text_function
 from bamquery.engine.operators.recursion.by_column.texts import TextCodes
 from bamquery.engine.operators.recursion.by_column.values import (
     TEXT,
@@ -54,7 +55,11 @@ def column_function(expression: Expression, texts: TextCodes) -> ColumnFunction 
         case Literal():
             return _constant(expression, texts)
         case _:
-            return _arrays(expression, texts) or row_by_row(expression, texts)
+            return (
+                _arrays(expression, texts)
+                or text_function(expression, texts, lambda part: column_function(part, texts))
+                or row_by_row(expression, texts)
+            )
 
 
 def functions_of(expressions: Sequence[Expression], texts: TextCodes) -> list[ColumnFunction] | None:

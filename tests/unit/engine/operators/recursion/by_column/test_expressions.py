@@ -89,6 +89,11 @@ def cases(draw: st.DrawFn) -> tuple[Expression, pa.RecordBatch]:
         found += [Call("concat", (one, draw(st.sampled_from([other, some]))), TEXT)]
         found += [Call("upper", (one,), TEXT), Call("length", (one,), pa.int64())]
         found += [Call("replace", (one, some, other), TEXT)]
+        start, length = draw(st.integers(1, 4)), draw(st.none() | st.integers(0, 3))
+        places = [constant(start, pa.int64()), *([] if length is None else [constant(length, pa.int64())])]
+        joined = Call("concat", (one, Call("lower", (other,), TEXT)), TEXT)
+        found += [Call("substring", (joined, *places), TEXT), Call("length", (joined,), pa.int64())]
+        found += [Call("concat", (some, Call("coalesce", (one, other), TEXT)), TEXT)]
     if kind == DOUBLE:
         found.append(Call("divide", (one, other), kind))
         found += [Call(name, (one,), kind) for name in ("sqrt", "floor", "ceil")]

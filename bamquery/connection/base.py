@@ -24,7 +24,7 @@ class ConnectionBase:
 
     def _query(self, text: str, name: str = "") -> Relation:
         """What a query of ours answers, over what only the database and files have."""
-        with self._session.statement_running():
+        with self._session.planning():
             (statement,) = bind(text, self._session.catalog(with_variables=False).stored_tables_only())
         assert isinstance(statement, Query)
         return Relation(self._session, inline_views(statement.plan), name=name, definition=Definition(text))

@@ -26,6 +26,7 @@ from bamquery.session.session import Cancellation, Session
 from bamquery.sql_frontend.parameters import Parameters, require_parameters
 from bamquery.sql_frontend.sql_text import sql_text
 from bamquery.statement_context.cancellation import add_cancellation_check
+from bamquery.statement_context.garbage_collection import planning
 from bamquery.statements.execution import run_statement
 from bamquery.storage.database.database import Database
 from bamquery.text.identifiers import fold_case
@@ -162,11 +163,12 @@ class Connection(ConnectionDuckdbNames, Closeable):
         require_parameters(params)
         session = self._session
         with foreign_errors(text), within_depth(text):
-            with session.statement_running():
+            with session.planning():
                 statements = session.statements.bind(text, catalog, params)
             while True:
                 with session.statement_running():
-                    statement = next(statements, None)
+                    with planning():
+                        statement = next(statements, None)
                     if statement is None:
                         return
                     relation = run_statement(session, statement)

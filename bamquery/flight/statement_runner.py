@@ -19,6 +19,7 @@ from bamquery.plan import bound_statements as statements
 from bamquery.relations.relation import Relation
 from bamquery.session.session import Session
 from bamquery.sql_frontend.parameters import Parameters
+from bamquery.statement_context.garbage_collection import planning
 from bamquery.statements.execution import run_statement
 from bamquery.storage.database.database import Database
 
@@ -80,7 +81,8 @@ class Statements:
         catalog = session.catalog(with_variables=False)
         relation = None
         with within_depth(text), session.statement_running():
-            for statement in session.statements.bind(text, catalog, values):
+            bound = session.statements.bind(text, catalog, values)
+            while (statement := _next_statement(bound)) is not None:
                 running.check()
                 self._permit(statement)
                 relation = run_statement(session, statement)
@@ -111,7 +113,7 @@ class Statements:
         session = self.session()
         running.on_stop(session.interrupt)
         catalog = session.catalog(with_variables=False)
-        with within_depth(text), session.statement_running():
+        with within_depth(text), session.planning():
             bound = list(session.statements.bind(text, catalog, values))
         if len(bound) != 1:
             raise SqlError(f"there must be one statement, not {len(bound)}", text)
@@ -141,6 +143,11 @@ class Statements:
         )
         if not reads:
             self.require_writing()
+
+
+def _next_statement(bound: Iterator[statements.Statement]) -> statements.Statement | None:
+    with planning():
+        return next(bound, None)
 
 
 def changed_rows(relation: Relation) -> int:

@@ -169,6 +169,7 @@ def count_expressions(expression: Expression) -> int:
         return 1
     known: int | None = expression.__dict__.get("_parts")
     if known is None:
+        check_cancelled()
         known = expression.__dict__["_parts"] = 1 + sum(map(count_expressions, children(expression)))
     return known
 
@@ -179,6 +180,7 @@ def expression_depth(expression: Expression) -> int:
         return 1
     known: int | None = expression.__dict__.get("_depth")
     if known is None:
+        check_cancelled()
         known = expression.__dict__["_depth"] = 1 + max(
             map(expression_depth, children(expression)), default=0
         )
@@ -191,24 +193,60 @@ def walk(expression: Expression) -> Iterator[Expression]:
     while waiting:
         found = waiting.pop()
         yield found
-        waiting.extend(reversed(children(found)))
+        if isinstance(found, Call):
+            check_cancelled()
+            waiting += found.arguments[::-1]
+        elif isinstance(found, Cast):
+            waiting.append(found.argument)
 
 
 def transform(expression: Expression, rewrite: Callable[[Expression], Expression]) -> Expression:
     """Rebuild bottom-up, each node passed through `rewrite` after its children; what stays is not copied."""
-    match expression:
-        case Call(arguments=arguments):
-            check_cancelled()
-            made = tuple([transform(argument, rewrite) for argument in arguments])
-            if any(map(operator.is_not, made, arguments)):
-                expression = replace(expression, arguments=made)
-        case Cast(argument=argument):
-            one = transform(argument, rewrite)
-            if one is not argument:
-                expression = replace(expression, argument=one)
-        case _:
-            pass
+    if isinstance(expression, Call):
+        check_cancelled()
+        arguments = expression.arguments
+        made = tuple([transform(argument, rewrite) for argument in arguments])
+        if any(map(operator.is_not, made, arguments)):
+            expression = replace(expression, arguments=made)
+    elif isinstance(expression, Cast):
+        one = transform(expression.argument, rewrite)
+        if one is not expression.argument:
+            expression = replace(expression, argument=one)
     return rewrite(expression)
+
+
+_MADE_OF_OTHERS = (Call, Cast)
+
+
+def transform_calls(
+    expression: Expression, rewrite: Callable[[Expression], Expression], key: str
+) -> Expression:
+    """As `transform`, for what leaves all but calls and casts as they are, and is the same each time.
+
+    What is left as it is, with all below it, is noted under the key: `rewrite` is not asked again.
+    """
+    if not isinstance(expression, _MADE_OF_OTHERS) or key in expression.__dict__:
+        return expression
+    before = expression
+    if isinstance(expression, Call):
+        check_cancelled()
+        arguments = expression.arguments
+        made = tuple(
+            [
+                transform_calls(argument, rewrite, key) if isinstance(argument, _MADE_OF_OTHERS) else argument
+                for argument in arguments
+            ]
+        )
+        if any(map(operator.is_not, made, arguments)):
+            expression = replace(expression, arguments=made)
+    else:
+        one = transform_calls(expression.argument, rewrite, key)
+        if one is not expression.argument:
+            expression = replace(expression, argument=one)
+    after = rewrite(expression)
+    if after is before:
+        before.__dict__[key] = True
+    return after
 
 
 def referenced_columns(*expressions: Expression) -> frozenset[int]:

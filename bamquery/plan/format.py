@@ -32,6 +32,7 @@ from bamquery.plan.nodes import (
 )
 from bamquery.plan.rewriting import children
 from bamquery.plan.windows import Bound, WindowCall, WindowFrame
+from bamquery.statement_context.cancellation import check_cancelled
 
 _INFIX: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -82,6 +83,7 @@ def format_expression(expression: Expression, *, exact: bool = False) -> str:
             keyword = "TRY_CAST" if try_ else "CAST"
             return f"{keyword}({format_expression(argument, exact=exact)} AS {_type(kind, exact)})"
         case Call(function=function, arguments=arguments):
+            check_cancelled()
             return _call(function, [format_expression(a, exact=exact) for a in arguments])
 
 

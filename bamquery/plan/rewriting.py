@@ -13,7 +13,15 @@ from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
-from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Expression, SortKey, transform
+from bamquery.plan.expressions import (
+    AggregateCall,
+    Call,
+    ColumnRef,
+    Expression,
+    SortKey,
+    transform,
+    transform_calls,
+)
 from bamquery.plan.nodes import (
     Aggregate,
     Filter,
@@ -97,6 +105,7 @@ def nodes_of(plan: Plan) -> Iterator[Plan]:
     while waiting:
         found = waiting.pop()
         if id(found) not in seen:
+            check_cancelled()
             seen.add(id(found))
             yield found
             waiting.extend(reversed(children(found)))
@@ -245,8 +254,14 @@ def map_key(key: SortKey, rewrite: Rewrite) -> SortKey:
 
 
 def rewrite_everywhere(plan: Plan, rewrite: Rewrite) -> Plan:
-    """The plan with `rewrite` applied to every subexpression of every node, innermost first."""
-    return transform_plan(plan, lambda node: map_expressions(node, lambda e: transform(e, rewrite)))
+    """The plan with `rewrite` applied to every call and cast of every node, innermost first.
+
+    What it makes of one may depend on that alone: an expression keeps that it leaves it as it is.
+    """
+    key = f"{rewrite.__module__}.{rewrite.__qualname__}"
+    return transform_plan(
+        plan, lambda node: map_expressions(node, lambda e: transform_calls(e, rewrite, key))
+    )
 
 
 def substitute(expression: Expression, columns: Sequence[Expression]) -> Expression:

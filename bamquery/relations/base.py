@@ -165,7 +165,7 @@ class RelationBase:
         catalog = self._session.catalog(sources)
         try:
             # No decorator: who calls is found by going up the frames of this package.
-            with foreign_errors(statement.text), within_depth(), self._session.statement_running():
+            with foreign_errors(statement.text), within_depth(), self._session.planning():
                 bound = list(bind(statement.text, catalog))
         except SqlError as error:
             raise drop_repeated_reasons(error) from None

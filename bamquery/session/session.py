@@ -25,6 +25,7 @@ from bamquery.session.progress.observers import watch
 from bamquery.session.result import Result
 from bamquery.session.statement_cache import StatementCache
 from bamquery.statement_context.cancellation import add_cancellation_check, check_cancelled
+from bamquery.statement_context.garbage_collection import planning
 from bamquery.statement_context.limits import use_statement_limits
 from bamquery.storage.ingest.sources.reject_log import RejectLog
 
@@ -50,15 +51,15 @@ class Cancellation:
     """A flag for work that asks now and then whether to go on."""
 
     def __init__(self) -> None:
-        self._event = threading.Event()
+        self._requested = False
 
     def cancel(self) -> None:
         """See `Cancellable`."""
-        self._event.set()
+        self._requested = True
 
     def is_requested(self) -> bool:
         """Whether to stop."""
-        return self._event.is_set()
+        return self._requested
 
     def check(self) -> None:
         """Stop here where that was asked for.
@@ -84,7 +85,7 @@ class _Work(Cancellation):
         Raises:
             CancelledError: it was, or its time is up.
         """
-        if self.is_requested():
+        if self._requested:
             raise CancelledError("the query was cancelled")
         if self._seconds and time.monotonic() > self._deadline:
             raise timeout_error(self._seconds)
@@ -231,7 +232,7 @@ class Session:
             UnsupportedError: the device cannot run it, and nothing else is allowed.
         """
         self.require_open()
-        with foreign_errors(sql), within_depth(), self.statement_running():
+        with foreign_errors(sql), within_depth(), self.planning():
             return self._run(plan, sql)
 
     def _run(self, plan: Plan, sql: str) -> Result:
@@ -265,6 +266,12 @@ class Session:
         work = _Work(self._settings.statement_timeout)
         self.register(work)
         with add_cancellation_check(work.check), use_statement_limits(self._settings.statement_limits):
+            yield
+
+    @contextmanager
+    def planning(self) -> Iterator[None]:
+        """As `statement_running`, for what makes a plan and runs none: Python's collector stands still."""
+        with self.statement_running(), planning():
             yield
 
     def register(self, running: Cancellable) -> None:

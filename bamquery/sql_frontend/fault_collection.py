@@ -49,12 +49,16 @@ class FaultCollector:
         """Raise what was collected, if anything was, in the order of the text."""
         if not self._errors:
             return
-        if len(self._errors) == 1 == len(self._errors[0].reasons):
-            raise self._errors[0]  # as it is: of many levels each would write it anew
-        found = dict.fromkeys(r for error in self._errors for r in error.reasons)
-        reasons: list[Reason] = sorted(found, key=lambda r: (r.line, r.column))
-        unsupported = all(isinstance(error, UnsupportedError) for error in self._errors)
-        raise (UnsupportedError if unsupported else SqlError)(reasons, self._sql)
+        errors, self._errors = self._errors, []
+        try:
+            if len(errors) == 1 == len(errors[0].reasons):
+                raise errors[0]  # as it is: of many levels each would write it anew
+            found = dict.fromkeys(r for error in errors for r in error.reasons)
+            reasons: list[Reason] = sorted(found, key=lambda r: (r.line, r.column))
+            unsupported = all(isinstance(error, UnsupportedError) for error in errors)
+            raise (UnsupportedError if unsupported else SqlError)(reasons, self._sql)
+        finally:
+            del errors  # an error that this call knows would know itself, and keep all that was bound
 
 
 def apply_to_each(step: Callable[[Item], Result], items: Iterable[Item], sql: str) -> Sequence[Result]:

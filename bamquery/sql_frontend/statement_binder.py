@@ -41,6 +41,7 @@ from bamquery.sql_frontend.parameters import Parameters, fill
 from bamquery.sql_frontend.parser.parser import parse
 from bamquery.sql_frontend.support import supported_syntax as support
 from bamquery.sql_frontend.syntax import ast_nodes as syntax
+from bamquery.sql_frontend.syntax.dismantling import dismantle
 from bamquery.sql_frontend.system_names import may_ask_session
 from bamquery.statement_context.deep_recursion import with_deep_recursion
 from bamquery.text.identifiers import fold_case, unique_names
@@ -67,29 +68,49 @@ def bind_view(sql: str, catalog: Catalog) -> Plan:
     Raises:
         SqlError: as `bind`.
     """
-    (tree,) = _parse_and_check(sql, catalog, None)
-    with within_depth(sql):
-        if may_ask_session(sql):
-            _settle_session(tree, sql, catalog)
-        return bind_query(tree, sql, catalog)
+    trees = _parse_and_check(sql, catalog, None)
+    try:
+        (tree,) = trees
+        with within_depth(sql):
+            if may_ask_session(sql):
+                _settle_session(tree, sql, catalog)
+            return bind_query(tree, sql, catalog)
+    finally:
+        dismantle(trees)
 
 
 def _parse_and_check(sql: str, catalog: Catalog, parameters: Parameters | None) -> list[exp.Expr]:
     trees = parse(sql)
-    with within_depth(sql):
-        fill(trees, sql, parameters, catalog.has_variable)
-        settle_schemas(trees, sql, catalog.database)
-        with_deep_recursion(lambda: apply_to_each(lambda tree: support.check(tree, sql), trees, sql))
+    try:
+        with within_depth(sql):
+            fill(trees, sql, parameters, catalog.has_variable)
+            settle_schemas(trees, sql, catalog.database)
+            with_deep_recursion(lambda: apply_to_each(lambda tree: support.check(tree, sql), trees, sql))
+    except BaseException:
+        dismantle(trees)
+        raise
     return trees
 
 
 def _bind_all(trees: list[exp.Expr], sql: str, catalog: Catalog) -> Iterator[Statement]:
-    for tree in trees:
+    trees.reverse()
+    try:
+        while trees:
+            yield _bind_next(trees, sql, catalog)
+    finally:
+        dismantle(trees)
+
+
+def _bind_next(trees: list[exp.Expr], sql: str, catalog: Catalog) -> Statement:
+    """What the last of the trees says, which is taken away: who runs it need not keep the text's tree."""
+    tree = trees.pop()
+    try:
         with within_depth(sql):
             if may_ask_session(sql):
                 _settle_session(tree, sql, catalog)
-            statement = with_deep_recursion(partial(_bind_statement, tree, sql, catalog))
-        yield statement
+            return with_deep_recursion(partial(_bind_statement, tree, sql, catalog))
+    finally:
+        dismantle([tree])
 
 
 def _settle_session(tree: exp.Expr, sql: str, catalog: Catalog) -> None:

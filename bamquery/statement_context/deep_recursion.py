@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, wait
 from typing import Final, TypeVar
 
 from bamquery.errors import CancelledError
@@ -61,8 +60,9 @@ def on_deep_stack(function: Callable[[], Answer]) -> Answer:
     """
     if _here.is_deep:
         return function()
-    outcome: Future[Answer] = Future()
-    stopped = threading.Event()
+    answers: list[Answer] = []
+    errors: list[BaseException] = []
+    ended, stopped = threading.Event(), threading.Event()
     limits = statement_limits()
 
     def check() -> None:
@@ -73,9 +73,11 @@ def on_deep_stack(function: Callable[[], Answer]) -> Answer:
         _here.is_deep = True
         try:
             with use_cancellation_check(check), use_statement_limits(limits):
-                outcome.set_result(function())
+                answers.append(function())
         except BaseException as error:
-            outcome.set_exception(error)
+            errors.append(error)
+        finally:
+            ended.set()
 
     # The number of calls is the interpreter's: nobody may put it back while another thread needs it.
     while not _one_at_a_time.acquire(timeout=_PATIENCE):
@@ -85,15 +87,20 @@ def on_deep_stack(function: Callable[[], Answer]) -> Answer:
         sys.setrecursionlimit(max(before, _CALLS))
         thread = _start_thread(work)
         try:
-            while not wait([outcome], _PATIENCE).done:
+            while not ended.wait(_PATIENCE):
                 check_cancelled()
-        finally:
+        except BaseException:
             stopped.set()
             thread.join()
+            errors.clear()
+            raise
+        thread.join()
     finally:
         sys.setrecursionlimit(before)
         _one_at_a_time.release()
-    return outcome.result()
+    if errors:
+        raise errors.pop()  # an error that is kept here knows itself, and all that was made so far
+    return answers.pop()
 
 
 def _start_thread(work: Callable[[], None]) -> threading.Thread:

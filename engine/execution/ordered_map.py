@@ -124,10 +124,11 @@ class _Task(Generic[Item, Answer]):
             pass
 
     def answer(self) -> Answer:
-        """What came of it."""
+        """What came of it, which is the caller's from then on: the pool's turn may still be to come."""
+        answer, self._answer = cast(Answer, self._answer), None
         error, self._error = self._error, None
         if error is None:
-            return cast(Answer, self._answer)
+            return answer
         try:
             raise error
         finally:

@@ -28,7 +28,10 @@ def _merge(expression: Expression) -> Expression:
             case _:
                 operands.append((False, operand))
     merged = [_test(operand, members[operand]) if tested else operand for tested, operand in operands]
-    return merged[0] if len(merged) == 1 else Call("or", tuple(merged), pa.bool_())
+    if len(merged) == 1:
+        return merged[0]
+    made = Call("or", tuple(merged), pa.bool_())
+    return expression if made == expression else made
 
 
 def _all_literals(expressions: list[Expression]) -> bool:

@@ -10,6 +10,7 @@ from typing import Final
 from bamquery.plan.expressions import Expression, Literal
 from bamquery.plan.nodes import Aggregate, Filter, Join, Limit, Plan, Project, Scan
 from bamquery.plan.rewriting import children, columns_of, conjunction, conjuncts, with_children
+from bamquery.statement_context.cancellation import check_cancelled
 
 
 def remove_trivial(plan: Plan) -> Plan:
@@ -30,6 +31,7 @@ class _Removal:
     def __call__(self, plan: Plan, *, at_root: bool) -> Plan:
         found = self._made.get((id(plan), at_root))
         if found is None:
+            check_cancelled()
             # Names matter in the result only; above a node that keeps them, it decides.
             names_matter = at_root and not isinstance(plan, Project | Aggregate)
             below = [self(child, at_root=names_matter) for child in children(plan)]

@@ -14,6 +14,7 @@ from bamquery.plan.format import format_expression
 from bamquery.plan.interning import DIFFERENT_EACH_TIME
 from bamquery.plan.nodes import Aggregate, Plan, Project, Sort, Window
 from bamquery.plan.rewriting import columns_of, expressions_of, map_expressions, transform_plan
+from bamquery.statement_context.cancellation import check_cancelled
 
 _FIRST_ONLY: Final = frozenset({"case", "coalesce", "and", "or", "if"})
 """Calls that need arguments after the first one for some rows only."""
@@ -59,21 +60,22 @@ def _drop_columns(plan: Plan, start: int, count: int) -> Plan:
 def _find_repeated(expressions: Sequence[Expression], certain: Iterable[Expression]) -> list[Expression]:
     """Those that occur twice or more, the largest ones: what is part of one only counts with it."""
     uses: Counter[Expression] = Counter()
-
-    def count(expression: Expression) -> None:
-        if isinstance(expression, Call | Cast):
-            uses[expression] += 1
-            if uses[expression] == 1:
-                for child in children(expression):
-                    count(child)
-
     for expression in expressions:
-        count(expression)
+        _count_uses(expression, uses)
     found = [expression for expression, number in uses.items() if number > 1 and _is_worth(expression)]
     if not found:
         return []
     always = {node for expression in certain for node in _unconditional_nodes(expression)}
     return [expression for expression in found if expression in always]
+
+
+def _count_uses(expression: Expression, uses: Counter[Expression]) -> None:
+    if isinstance(expression, Call | Cast):
+        check_cancelled()
+        uses[expression] += 1
+        if uses[expression] == 1:
+            for child in children(expression):
+                _count_uses(child, uses)
 
 
 def _is_worth(expression: Expression) -> bool:

@@ -38,18 +38,19 @@ def simplify_logic(plan: Plan) -> Plan:
 
 def _simplify(expression: Expression) -> Expression:
     match expression:
-        case Call(function="and", arguments=arguments):
-            return _connective("and", arguments)
-        case Call(function="or", arguments=arguments):
-            return _connective("or", arguments)
+        case Call(function="and" | "or" as function, arguments=arguments):
+            simple = _connective(function, arguments)
+            return expression if simple == expression else simple
         case Call(function="not", arguments=(argument,)):
             return _negate(argument)
         case Call(function="in", arguments=(value, Literal() as member), type=kind):
             return Call("equal", (value, member), kind)
         case Call(function="case", arguments=arguments, type=kind):
-            return _case(arguments, kind)
+            simple = _case(arguments, kind)
+            return expression if simple == expression else simple
         case Call(function="coalesce", arguments=arguments):
-            return _coalesce(expression, arguments)
+            simple = _coalesce(expression, arguments)
+            return expression if simple == expression else simple
         case Call(function=function, arguments=(Literal() as left, right), type=kind) if (
             function in MIRRORED and not isinstance(right, Literal)
         ):

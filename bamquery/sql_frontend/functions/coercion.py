@@ -288,6 +288,9 @@ def _literal_fits(literal: Expression, kind: pa.DataType) -> bool:
 def _converts_exactly(literal: Literal, kind: pa.DataType) -> bool:
     if not literal.value.is_valid or not types.is_numeric(kind) or pa.types.is_floating(literal.type):
         return False
+    if pa.types.is_integer(literal.type) and pa.types.is_integer(kind):
+        smallest, largest = types.integer_range(kind)
+        return bool(smallest <= literal.value.as_py() <= largest)
     try:
         there = convert(literal.value, kind)
         return convert(there, literal.type) == literal.value

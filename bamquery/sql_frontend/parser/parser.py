@@ -12,6 +12,7 @@ from bamquery.sql_frontend.parser.dialect import BamQueryDialect
 from bamquery.sql_frontend.parser.literal_scanner import LiteralError
 from bamquery.sql_frontend.parser.positioned_parser import PlacedError
 from bamquery.sql_frontend.parser.strict_parser import StrictParser
+from bamquery.sql_frontend.syntax.dismantling import dismantle_unfinished
 from bamquery.sql_frontend.syntax.positions import line_and_column
 from bamquery.statement_context.deep_recursion import with_deep_recursion
 from bamquery.text.statement_text import StatementText
@@ -34,7 +35,8 @@ def parse(sql: str) -> list[exp.Expr]:
         return [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
     except TokenError as error:
         if isinstance(error.__cause__, BamQueryError):  # it was cancelled
-            raise error.__cause__ from None
+            stopped, error.__cause__ = error.__cause__, None  # or each would keep the other
+            raise stopped from None
         if isinstance(error.__cause__, LiteralError):
             place = line_and_column(sql, error.__cause__.offset)
             raise SqlError(Reason(f"syntax error: {error.__cause__}", *place), sql) from error
@@ -51,7 +53,12 @@ def parse(sql: str) -> list[exp.Expr]:
 
 def _trees(sql: str) -> list[exp.Expr | None]:
     dialect = BamQueryDialect()
-    return StrictParser(dialect=dialect).parse(dialect.tokenize(sql), sql)
+    tokens = dialect.tokenize(sql)
+    try:
+        return StrictParser(dialect=dialect).parse(tokens, sql)
+    except BaseException as error:
+        dismantle_unfinished(error)
+        raise
 
 
 def strip_trailing_semicolons(sql: str) -> str:

@@ -22,7 +22,9 @@ _ENDS: Final = frozenset({TokenType.COMMA, TokenType.R_PAREN})
 class PlacedError(ParseError):
     """A syntax error with the token it was met at (None at the end of the text)."""
 
-    token: Token | None = None
+    def __init__(self, message: str, token: Token | None) -> None:
+        super().__init__(message, [{}])  # sqlglot adds to the first where it tries other ways
+        self.token = token
 
 
 def _place_clause(parse: Callable[[Any], tuple[str, Any]]) -> Callable[[Any], tuple[str, Any]]:
@@ -66,9 +68,7 @@ class PositionedParser(DuckDBParser):
 
     def raise_error(self, message: str, token: Token | None = None) -> NoReturn:
         """Stop with the token in hand; the first error is the one that counts."""
-        error = PlacedError(message, [{}])  # sqlglot adds to the first where it tries other ways
-        error.token = token or self._curr or None
-        raise error
+        raise PlacedError(message, token or self._curr or None)
 
     def _warn_unsupported(self) -> None:
         """Nothing: what sqlglot only half knows is refused with a reason, not logged."""

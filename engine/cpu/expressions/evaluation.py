@@ -84,6 +84,7 @@ def evaluate(expression: Expression, batch: pa.RecordBatch) -> Datum:
             with attach_place(place):
                 return _cast(values, kind, try_=try_)
         case Call():
+            check_cancelled()  # there may be tens of thousands of them
             return _evaluate_call(expression, batch)
         case Members():
             raise AssertionError("members are looked among, not computed")

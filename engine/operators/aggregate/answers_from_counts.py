@@ -28,6 +28,8 @@ def answers_from_counts(
 ) -> Generator[Frame, None, None]:
     """Keys and the call's value, a row for each group, in the keys' order.
 
+    For entropy each value of a group is in one row; for others it may be in several.
+
     Raises:
         MemoryLimitError: there are too many groups.
         StorageError: a file cannot be written or read back.

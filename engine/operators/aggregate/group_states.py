@@ -198,14 +198,15 @@ class GroupStates(Generic[Frame]):
         if len(self._merged) > 1 or (large and self._aggregation.keys):
             self._merge_places()
         elif self._pending:
-            states = [*self._merged, *self._pending]
-            self._pending.clear()
-            self._merged = [self._merged_state(states)]
-            if self._merged[0].groups > _SPLIT_GROUPS * size:
-                (state,) = drain_list(self._merged)
-                self._merged = list(
+            state = self._merged_state([*self._merged, *self._pending])
+            self._merged.clear()
+            self._pending.clear()  # what it was made of is gone before it is split
+            if state.groups > _SPLIT_GROUPS * size:
+                self._merged.extend(
                     self._aggregation.split(state, self._first_places, _MEMORY_LEVEL, apart=True)
                 )
+            else:
+                self._merged.append(state)
         self._pending_groups = self._pending_bytes = 0
         self._merged_groups = sum(state.groups for state in self._merged)
         self._merged_bytes = sum(state.nbytes for state in self._merged)

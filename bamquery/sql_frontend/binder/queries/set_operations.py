@@ -28,7 +28,7 @@ from bamquery.sql_frontend.fault_collection import apply_to_each, errors_at
 from bamquery.sql_frontend.functions.coercion import coerce, combined_type, decode
 from bamquery.sql_frontend.functions.operators import explicit_cast
 from bamquery.sql_frontend.sql_types import type_name
-from bamquery.statement_context.cancellation import check_cancelled
+from bamquery.statement_context.cancellation import check_cancelled, check_each
 from bamquery.text.identifiers import fold_case as fold_name
 
 BindQuery = Callable[[exp.Expr], Rows]
@@ -61,7 +61,7 @@ def bind_set_operation(node: exp.SetOperation, sql: str, bind: BindQuery) -> Row
         )
         branches = [
             branch.map_columns(_places(member.rows.plan, plan, link))
-            for member in members
+            for member in check_each(members)
             for branch in member.rows.branches
         ]
         whole, place = _Ranked(Rows(plan, branches, _sort_scopes(members), combined=True), (0,)), end
@@ -130,7 +130,7 @@ def _align_types(links: Sequence[exp.SetOperation], plans: Sequence[Plan], sql: 
         check_cancelled()
         with errors_at(sql, link):
             kinds = _common_types(kinds, plan, _names(plans[0]))
-    return [_cast(plan, kinds, _names(plans[0])) for plan in plans]
+    return [_cast(plan, kinds, _names(plans[0])) for plan in check_each(plans)]
 
 
 def _flatten_operands(node: exp.SetOperation) -> list[_Operand]:
@@ -143,6 +143,7 @@ def _flatten_operands(node: exp.SetOperation) -> list[_Operand]:
     chain = _chain(node)
     found: list[_Operand] = []
     for link, operand in [(None, chain[0].this), *((link, link.expression) for link in chain)]:
+        check_cancelled()
         place = found[-1].rank[0] + 1 if found else 0
         within = _parenthesised_operation(operand)
         inner = [] if within is None else _flatten_operands(within)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 
 import pytest
@@ -105,6 +106,25 @@ def test_who_wants_answers_works_too() -> None:
         first, second, *_ = ordered_map(context, meet, range(6))
     assert threading.get_ident() in (first, second)
     assert first != second
+
+
+def test_answers_are_let_go_of_though_the_pool_has_other_work() -> None:
+    """Its turn at what others have done comes later: until then it must not keep what came of it."""
+
+    class Answer:
+        pass
+
+    with ExecutionContext(CpuDevice(), Settings(threads=2)) as context:
+        free = threading.Event()
+        context.pool.submit(free.wait)
+        answers = ordered_map(context, lambda _: Answer(), range(5))
+        try:
+            for _ in range(5):
+                answer = weakref.ref(next(answers))
+                assert answer() is None
+        finally:
+            free.set()
+            answers.close()
 
 
 def test_ctrl_c_in_work_of_the_caller_ends_all_of_it() -> None:

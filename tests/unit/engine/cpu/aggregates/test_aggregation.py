@@ -227,3 +227,18 @@ def test_signalling_nans_are_as_others(name: str) -> None:
         aggregation = CpuAggregation(by, [call])
         found = np.asarray(aggregation.final(aggregation.partial(rows)).columns[-1])
         np.testing.assert_array_equal(found, wanted.astype(np.float32))
+
+
+def test_groups_are_split_evenly_and_anew_at_each_level() -> None:
+    """Into up to 256 places; what one level has put into one place another level spreads."""
+    rows = 1 << 14
+    batch = pa.record_batch([pa.array(range(rows), pa.int64())], ["k"])
+    aggregation = CpuAggregation([ColumnRef(0, "k", pa.int64())], [])
+    state = aggregation.partial(batch)
+    for level in range(6):
+        pieces = aggregation.split(state, 256, level)
+        sizes = [piece.groups for piece in pieces]
+        assert sum(sizes) == rows
+        assert min(sizes) > 0
+        for other in {*range(6)} - {level}:
+            assert all(piece.groups for piece in aggregation.split(pieces[7], 4, other))

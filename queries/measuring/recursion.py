@@ -23,18 +23,40 @@ from bamquery.connection.connection import connect
 from bamquery.queries.arguments import positive
 from bamquery.queries.measuring.machine import describe_machine
 
-_SETUP: Final = "CREATE TABLE edges AS SELECT range AS a, (range + 1) % 10000 AS b FROM range(10000)"
+_EDGES: Final = "CREATE TABLE edges AS SELECT range AS a, (range + 1) % 10000 AS b FROM range(10000)"
+_PATHS: Final = (
+    "CREATE TABLE paths AS SELECT range AS a, (range * 48271 + 11) % 1000000 AS b FROM range(1000000)"
+)
+"""A million edges, one from each node."""
+_GRAPH: Final = (
+    "CREATE TABLE graph AS SELECT a, b, 'node ' || a AS name, 'node ' || b AS next FROM ("
+    "SELECT range // 10 AS a, (range * 48271 + range // 7 * 104729) % 100000 AS b FROM range(1000000))"
+)
+"""A million edges, ten from each of 100,000 nodes, with names."""
 
 
 @dataclass(frozen=True)
 class Walk:
-    """A recursive query of so many steps; `{n}` stands for their number."""
+    """A recursive query of so many steps; `{n}` stands for their number.
+
+    Attributes:
+        setup: makes the table that it reads.
+        part: it has one in so many of the steps that are asked for.
+        own_steps: how many it has, whatever is asked for; None: it has those.
+    """
 
     name: str
     columns: str
     first: str
     step: str
     union: str = "UNION ALL"
+    setup: str = _EDGES
+    part: int = 1
+    own_steps: int | None = None
+
+    def steps(self, wanted: int) -> int:
+        """How many steps it has where so many are asked for."""
+        return self.own_steps or max(wanted // self.part, 1)
 
     def statement(self, steps: int) -> str:
         """The query, which gives one row."""
@@ -163,6 +185,55 @@ WALKS: Final = (
         "SELECT range, 0 FROM range(200)",
         "SELECT k, (max(i) + 1)::INTEGER FROM t GROUP BY k HAVING max(i) < {n}",
     ),
+    Walk(
+        "200 paths",
+        "s, p, i",
+        "SELECT range, '', 0 FROM range(200)",
+        "SELECT s, substr(s || '/' || p, 1, 12), i + 1 FROM t WHERE i < {n}",
+        part=10,
+    ),
+    Walk(
+        "1 M edges, 200 rows",
+        "i, n",
+        "SELECT range, 0 FROM range(200)",
+        "SELECT b, n + 1 FROM t JOIN paths ON a = i WHERE n < {n}",
+        setup=_PATHS,
+    ),
+    Walk(
+        "1 M edges, 20,000 rows",
+        "i, n",
+        "SELECT range, 0 FROM range(20000)",
+        "SELECT b, n + 1 FROM t JOIN paths ON a = i WHERE n < {n}",
+        setup=_PATHS,
+        part=20,
+    ),
+    Walk(
+        "1 M edges, 200 rows, UNION",
+        "i",
+        "SELECT range FROM range(200)",
+        "SELECT b FROM t JOIN paths ON a = i",
+        "UNION",
+        setup=_PATHS,
+        own_steps=29_648,
+    ),
+    Walk(
+        "1 M edges, all nodes",
+        "i",
+        "SELECT 0::BIGINT",
+        "SELECT b FROM t JOIN graph ON a = i",
+        "UNION",
+        setup=_GRAPH,
+        own_steps=8,
+    ),
+    Walk(
+        "1 M edges, all names",
+        "s",
+        "SELECT 'node 0'",
+        "SELECT next FROM t JOIN graph ON name = s",
+        "UNION",
+        setup=_GRAPH,
+        own_steps=8,
+    ),
 )
 
 
@@ -192,15 +263,17 @@ def measure(walks: Sequence[Walk], steps: int, repeat: int) -> list[Measured]:
     found = []
     with connect(device="cpu", threads=1) as ours:
         theirs = _duckdb()
-        ours.sql(_SETUP)
-        if theirs is not None:
-            theirs.execute(_SETUP)
+        for setup in dict.fromkeys(walk.setup for walk in walks):
+            ours.sql(setup)
+            if theirs is not None:
+                theirs.execute(setup)
         for walk in walks:
-            sql = walk.statement(steps)
-            mine = _fastest_seconds(lambda text: ours.sql(text).fetchall(), sql, repeat) / steps
+            count = walk.steps(steps)
+            sql = walk.statement(count)
+            mine = _fastest_seconds(lambda text: ours.sql(text).fetchall(), sql, repeat) / count
             other = None
             if theirs is not None:
-                other = _fastest_seconds(lambda text: theirs.execute(text).fetchall(), sql, repeat) / steps
+                other = _fastest_seconds(lambda text: theirs.execute(text).fetchall(), sql, repeat) / count
             found.append(Measured(walk.name, mine, other))
     return found
 

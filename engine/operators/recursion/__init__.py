@@ -1,1 +1,1 @@
-"""Plans over few rows as Python functions: a frame costs more to make than a handful of rows to compute."""
+"""Queries that name themselves: a step repeated over its own rows."""

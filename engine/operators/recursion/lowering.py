@@ -9,13 +9,19 @@ from typing import Any
 from bamquery.data_types import type_groups as types
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.base.operator import Operator
-from bamquery.engine.operators.recursion import column_recursion, row_recursion
-from bamquery.engine.operators.recursion.column_recursion import FEWEST_ROWS, ColumnRecursion
-from bamquery.engine.operators.recursion.column_steps import column_step
-from bamquery.engine.operators.recursion.packed_rows import MOST_COLUMNS
-from bamquery.engine.operators.recursion.recursion import Recursion
-from bamquery.engine.operators.recursion.row_recursion import RowRecursion
-from bamquery.engine.operators.recursion.row_steps import row_step
+from bamquery.engine.operators.recursion.by_column.packed_rows import MOST_COLUMNS
+from bamquery.engine.operators.recursion.by_column.recursion import (
+    ColumnRecursion,
+    fewest_rows,
+)
+from bamquery.engine.operators.recursion.by_column.steps import column_step
+from bamquery.engine.operators.recursion.by_row.recursion import (
+    MOST_BESIDE_COLUMNS,
+    RowRecursion,
+    most_rows,
+)
+from bamquery.engine.operators.recursion.by_row.steps import row_step
+from bamquery.engine.operators.recursion.recursion import Recursion, SmallForms
 from bamquery.engine.operators.recursion.small_recursion import SmallRecursion
 from bamquery.engine.sources.scan_sources import RecursiveTableSource
 from bamquery.plan import nodes
@@ -44,19 +50,23 @@ def _small_forms(
     source: RecursiveTableSource[Any],
     plan: nodes.Recursion,
     lower: Callable[[Plan], Operator[Any]],
-) -> Callable[[ExecutionContext[Any], int], SmallRecursion[Any] | None]:
+) -> SmallForms[Any]:
     """What computes the steps without operators, by how many rows there are."""
     by_row, by_column = row_step(step, source), column_step(step, source)
     if plan.distinct and len(plan.fields) > MOST_COLUMNS:
         by_column = None
+    distinct = plan.distinct
+    most = most_rows(distinct=distinct)
+    fewest = most + 1
+    if by_column is not None:
+        most = min(most, MOST_BESIDE_COLUMNS)
+        fewest = min(most + 1, fewest_rows(by_column, distinct=distinct))
 
-    def choose(context: ExecutionContext[Any], rows: int) -> SmallRecursion[Any] | None:
-        if by_column is not None and FEWEST_ROWS <= rows <= column_recursion.most_rows(
-            distinct=plan.distinct
-        ):
-            return ColumnRecursion(context, by_column, plan.fields, distinct=plan.distinct)
-        if by_row is not None and rows <= row_recursion.most_rows(distinct=plan.distinct):
-            return RowRecursion(context, by_row, plan.fields, lower, distinct=plan.distinct)
+    def choose(context: ExecutionContext[Any], rows: int, before: str | None) -> SmallRecursion[Any] | None:
+        if by_row is not None and before is None and rows < fewest:
+            return RowRecursion(context, by_row, plan.fields, lower, most, distinct=distinct)
+        if by_column is not None and before != ColumnRecursion.form:
+            return ColumnRecursion(context, by_column, plan.fields, lower, distinct=distinct)
         return None
 
     return choose

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from typing import Final, Generic
+from typing import Final, Generic, TypeAlias
 
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
@@ -25,6 +25,10 @@ _FEW_ROWS: Final = 10_000
 _SMALL: Final = (RecursiveTableScan, SingleRow, Values)
 
 
+SmallForms: TypeAlias = Callable[[ExecutionContext[Frame], int, str | None], SmallRecursion[Frame] | None]
+"""What goes on with so many rows after such a form has given up; a form of None: from the first part on."""
+
+
 class Recursion(Operator[Frame], Generic[Frame]):
     """The first part's rows, then those of each step.
 
@@ -37,7 +41,7 @@ class Recursion(Operator[Frame], Generic[Frame]):
         rows: where the step finds the rows of the last one.
         keys: what makes rows equal; empty where rows may come again (UNION ALL).
         fields: of both parts.
-        small: what computes steps for so many rows of the first part without operators; None: nothing does.
+        small: what computes steps without operators; None: nothing does.
     """
 
     repeats = True
@@ -50,7 +54,7 @@ class Recursion(Operator[Frame], Generic[Frame]):
         keys: Sequence[Expression],
         fields: tuple[Field, ...],
         *,
-        small: Callable[[ExecutionContext[Frame], int], SmallRecursion[Frame] | None] | None = None,
+        small: SmallForms[Frame] | None = None,
     ) -> None:
         step = make_step()
         details = {"table": rows.name, "rows": "once each" if keys else "all", "steps": 0}
@@ -113,27 +117,41 @@ class Recursion(Operator[Frame], Generic[Frame]):
         """
         if self._small is None or not context.device.capabilities.on_host or not current.rows:
             return
-        small = self._small(context, current.rows)
-        if small is None:
-            return
-        with closing(current.frames()) as frames, context.memory.attribute_to(announced):
-            if not small.begin(frames):
-                return
-        with closing(small.frames()) as frames:
-            for frame in frames:
-                self._count(small)
-                yield frame
-        self._count(small)
-        current.clear()
-        if small.last_rows:
-            current.add(small.last_frame())
-            if distinct is not None:
-                for _ in distinct.distinct_frames(small.take_distinct_rows()):
-                    pass  # they have been given already
+        known: list[Frame] | None = None
+        small = self._small(context, current.rows, None)
+        while small is not None:
+            with small:
+                with closing(current.frames()) as frames, context.memory.attribute_to(announced):
+                    begun = small.begin(frames, known)
+                if begun:
+                    yield from self._frames_of(small)
+                    current.clear()
+                    if not small.last_rows:
+                        return
+                    current.add(small.last_frame())
+                following = self._small(context, current.rows, small.form)
+                if begun and distinct is not None:
+                    if following is None:
+                        known = None
+                        _tell(distinct, small.take_distinct_rows())
+                    else:
+                        known = list(small.take_distinct_rows())
+                small = following
+        if distinct is not None and known is not None:
+            _tell(distinct, known)
 
-    def _count(self, small: SmallRecursion[Frame]) -> None:
-        self.profile.details.update({"steps": small.steps, small.form: small.steps})
-        self.children[1].profile.rows = small.rows
+    def _frames_of(self, small: SmallRecursion[Frame]) -> Generator[Frame, None, None]:
+        """Its steps' rows; the profile counts them."""
+        steps, rows = self.profile.details["steps"], self.children[1].profile.rows
+        with closing(small.frames()) as frames:
+            while True:
+                frame = next(frames, None)
+                if small.steps:
+                    self.profile.details.update({"steps": steps + small.steps, small.form: small.steps})
+                self.children[1].profile.rows = rows + small.rows
+                if frame is None:
+                    return
+                yield frame
 
     def _nonempty_frames(
         self, context: ExecutionContext[Frame], child: Operator[Frame], reserves: Announcement | None
@@ -156,6 +174,12 @@ def _leaves(operator: Operator[Frame]) -> Iterator[Operator[Frame]]:
         yield operator
     for child in below:
         yield from _leaves(child)
+
+
+def _tell(distinct: DistinctSet[Frame], known: Iterable[Frame]) -> None:
+    """Put in rows that have been given already."""
+    for _ in distinct.distinct_frames(known):
+        pass
 
 
 def _let_go(step: Operator[Frame]) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import ClassVar, Generic
 
+from bamquery.closeable import Closeable
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.plan.nodes import Field
@@ -14,8 +15,10 @@ _MORE_ROWS = 8
 """Times that a frame has more rows than the one before: who wants few rows does not wait for many."""
 
 
-class SmallRecursion(ABC, Generic[Frame]):
-    """The steps of a recursive query until one is large, or is not for this form; then operators go on.
+class SmallRecursion(Closeable, ABC, Generic[Frame]):
+    """The steps of a recursive query until one is large, or is not for this form; then others go on.
+
+    A context manager that gives back the memory that it holds.
 
     Attributes:
         form: what a profile calls steps of this form.
@@ -35,12 +38,15 @@ class SmallRecursion(ABC, Generic[Frame]):
         self._context = context
         self._fields = fields
         self._distinct = distinct
+        self._memory = context.memory.reservation("WITH RECURSIVE", spare=True)
         self._waiting_rows = 0
         self.steps = self.rows = self.last_rows = 0
 
     @abstractmethod
-    def begin(self, frames: Iterator[Frame]) -> bool:
-        """Take the first part's rows, and read what the step joins; False: all of it is not for this form.
+    def begin(self, frames: Iterator[Frame], known: Iterable[Frame] | None) -> bool:
+        """Take the last step's rows, and read what the step joins; False: all of it is not for this form.
+
+        `known`: with `distinct` the different rows so far; None: there are no others than the last step's.
 
         Raises:
             BamQueryError: what the step joins cannot be read.
@@ -53,18 +59,21 @@ class SmallRecursion(ABC, Generic[Frame]):
             CancelledError: the query is.
         """
         wanted = 1
-        with self._context.memory.reservation("WITH RECURSIVE", spare=True) as memory:
-            while self.last_rows and memory.fits(self._bytes(wanted)):
-                self._context.check_cancelled()
-                goes_on = True
-                while self.last_rows and goes_on and self._waiting_rows < wanted:
-                    goes_on = self._advance()
-                if self._waiting_rows:
-                    yield self._take_waiting()
-                    self._waiting_rows = 0
-                if not goes_on:
-                    return
-                wanted = min(_MORE_ROWS * wanted, self.frame_rows)
+        while self.last_rows and self._memory.fits(self._bytes(wanted)):
+            self._context.check_cancelled()
+            goes_on = True
+            while self.last_rows and goes_on and self._waiting_rows < wanted:
+                goes_on = self._advance()
+            if self._waiting_rows:
+                yield self._take_waiting()
+                self._waiting_rows = 0
+            if not goes_on:
+                return
+            wanted = min(_MORE_ROWS * wanted, self.frame_rows)
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._memory.close()
 
     def _count_step(self, rows: int) -> None:
         """A step was computed and gave so many rows, which wait."""

@@ -21,21 +21,9 @@ from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.engine.sources.scan_sources import RecursiveTableSource
 from bamquery.plan.expressions import Call, ColumnRef, Literal
 from bamquery.plan.nodes import Field, Scan
+from tests.unit.engine.operators.recursion.forms import COLUMNS, recursion_details, without_small_steps
 
-ROWS, COLUMNS = (f"bamquery.engine.operators.recursion.{form}_recursion" for form in ("row", "column"))
 ENDLESS = "WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t) SELECT n FROM t"
-
-
-def without_small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From now on all steps are operators'."""
-    monkeypatch.setattr(f"{ROWS}.MOST_ROWS", 0)
-    monkeypatch.setattr(f"{COLUMNS}.MOST_ROWS", 0)
-
-
-def recursion_details(rows: bamquery.Relation) -> dict[str, Any]:
-    """What the profile says of the one recursive query."""
-    (part,) = [part for part in rows.profile.root.walk() if part.name == "Recursion"]
-    return part.details
 
 
 def test_limit_stops_it() -> None:
@@ -250,7 +238,7 @@ def test_columns_that_cannot_go_on_are_left_to_the_device() -> None:
 
 
 def test_what_columns_gave_is_known_to_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(f"{COLUMNS}.MOST_DISTINCT", 300)
+    monkeypatch.setattr(f"{COLUMNS}.MOST_CODED", 300)
     with bamquery.connect(device="cpu") as con:
         steps = "SELECT i AS n FROM range(16) r(i) UNION SELECT (n * 5 + 16) % 4096 FROM t"
         found = con.sql(f"WITH RECURSIVE t AS ({steps}) SELECT count(*), count(DISTINCT n) FROM t")
@@ -314,7 +302,7 @@ def test_rows_before_an_error_are_not_lost() -> None:
 
 
 def test_more_rows_than_python_keeps_are_told_apart_by_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bamquery.engine.operators.recursion.row_recursion._MOST_SEEN", 100)
+    monkeypatch.setattr("bamquery.engine.operators.recursion.by_row.recursion._MOST_SEEN", 100)
     with bamquery.connect(device="cpu") as con:
         steps = "SELECT 1 AS n UNION SELECT (n * 5 + 1) % 256 FROM t"  # comes to each number below 256
         found = con.sql(f"WITH RECURSIVE t AS ({steps}) SELECT count(*), sum(n) FROM t")

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from bamquery.data_types.type_groups import is_interval
-from bamquery.engine.operators.recursion.row_values import (
+from bamquery.engine.operators.recursion.by_row.values import (
     DATE,
     DAY,
     DAYS,

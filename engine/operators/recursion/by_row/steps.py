@@ -7,10 +7,10 @@ from typing import Any, Final, TypeAlias
 
 from bamquery.engine.operators.join.lowering import join_condition
 from bamquery.engine.operators.join.pairs import JoinCondition
-from bamquery.engine.operators.recursion.row_expressions import functions_of, tuple_function
-from bamquery.engine.operators.recursion.row_grouping import grouped_rows
-from bamquery.engine.operators.recursion.row_values import LeftToDeviceError, Row, is_for_rows
-from bamquery.engine.operators.recursion.row_windows import windowed_rows
+from bamquery.engine.operators.recursion.by_row.expressions import functions_of, tuple_function
+from bamquery.engine.operators.recursion.by_row.grouping import grouped_rows
+from bamquery.engine.operators.recursion.by_row.values import LeftToDeviceError, Row, is_for_rows
+from bamquery.engine.operators.recursion.by_row.windows import windowed_rows
 from bamquery.engine.sources.scan_sources import RecursiveTableSource
 from bamquery.plan import nodes
 from bamquery.plan.cardinality import estimated_rows

@@ -16,8 +16,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from bamquery.engine.operators.recursion.column_numbers import NUMBER_CALLS, alike, cast, move_moments
-from bamquery.engine.operators.recursion.column_values import (
+from bamquery.engine.operators.recursion.by_column.numbers import NUMBER_CALLS, alike, cast, move_moments
+from bamquery.engine.operators.recursion.by_column.row_by_row import row_by_row
+from bamquery.engine.operators.recursion.by_column.text_functions import text_function
+from bamquery.engine.operators.recursion.by_column.texts import TextCodes
+from bamquery.engine.operators.recursion.by_column.values import (
+    TEXT,
     Column,
     ColumnFunction,
     Columns,
@@ -28,18 +32,20 @@ from bamquery.engine.operators.recursion.column_values import (
     numpy_type,
     with_bounds,
 )
-from bamquery.engine.operators.recursion.row_dates import SIGNS
-from bamquery.engine.operators.recursion.row_values import LeftToDeviceError, value_of
+from bamquery.engine.operators.recursion.by_row.dates import SIGNS
+from bamquery.engine.operators.recursion.by_row.values import LeftToDeviceError, value_of
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
 
 _MOST_MEMBERS: Final = 8
 """Of a list that IN looks among, one by one."""
+_OF_CODES: Final = (operator.eq, operator.ne)
+"""Comparisons that texts' numbers answer: they have no order."""
 
 
-def column_function(expression: Expression) -> ColumnFunction | None:
+def column_function(expression: Expression, texts: TextCodes) -> ColumnFunction | None:
     """What gives the expression's values for columns of at least one row; None: it is not among these few.
 
-    The function raises `LeftToDeviceError`.
+    The function raises `LeftToDeviceError`. `texts`: those of the columns and of constants.
     """
     if not is_for_columns(expression.type):
         return None
@@ -47,39 +53,58 @@ def column_function(expression: Expression) -> ColumnFunction | None:
         case ColumnRef(index=index):
             return itemgetter(index)
         case Literal():
-            return _constant(expression)
+            return _constant(expression, texts)
+        case _:
+            return (
+                _arrays(expression, texts)
+                or text_function(expression, texts, lambda part: column_function(part, texts))
+                or row_by_row(expression, texts)
+            )
+
+
+def functions_of(expressions: Sequence[Expression], texts: TextCodes) -> list[ColumnFunction] | None:
+    """Those of all; None where one has none."""
+    found = [column_function(expression, texts) for expression in expressions]
+    known = [function for function in found if function is not None]
+    return known if len(known) == len(found) else None
+
+
+def _arrays(expression: Expression, texts: TextCodes) -> ColumnFunction | None:
+    """By as many calls of numpy as it has operations."""
+    match expression:
         case Cast(argument=argument, type=kind, try_=False):
-            return _of_arguments(cast, (argument,), kind)
+            return _call(cast, (argument,), kind, texts)
         case Call(function="in", arguments=(_, *members), type=kind) if len(members) <= _MOST_MEMBERS:
-            return _of_arguments(_is_member, expression.arguments, kind)
+            return _call(_is_member, expression.arguments, kind, texts)
         case Call(function=name, arguments=(value, Literal() as span), type=kind) if name in SIGNS:
-            return _of_arguments(move_moments(span, SIGNS[name]), (value,), kind)
+            return _call(move_moments(span, SIGNS[name]), (value,), kind, texts)
         case Call(function=name, arguments=arguments, type=kind) if name in _CALLS:
-            return _of_arguments(_CALLS[name], arguments, kind)
+            return _call(_CALLS[name], arguments, kind, texts)
         case _:
             return None
 
 
-def _of_arguments(
-    make: MakeColumns, arguments: Sequence[Expression], kind: pa.DataType
+def _call(
+    make: MakeColumns, arguments: Sequence[Expression], kind: pa.DataType, texts: TextCodes
 ) -> ColumnFunction | None:
-    functions = [column_function(argument) for argument in arguments]
-    known = [function for function in functions if function is not None]
+    functions = functions_of(arguments, texts)
     # What is made of constants alone is one, but for what a device has an error for.
-    if len(known) < len(functions) or all(isinstance(argument, Literal) for argument in arguments):
+    if functions is None or all(isinstance(argument, Literal) for argument in arguments):
         return None
-    return make(known, [argument.type for argument in arguments], kind)
+    return make(functions, [argument.type for argument in arguments], kind)
 
 
-def _constant(literal: Literal) -> ColumnFunction | None:
+def _constant(literal: Literal, texts: TextCodes) -> ColumnFunction | None:
     kind = literal.type
     try:
         value = value_of(literal.value)
-    except LeftToDeviceError:
+        if kind == TEXT and value is not None:
+            value = texts.codes_of(pa.array([value], kind))[0]
+        # An array without a dimension: with numbers of Python or numpy an operation takes twice as long.
+        values = np.array(0 if value is None else value, numpy_type(kind))
+    except (LeftToDeviceError, OverflowError):
         return None
-    valid = np.array(False) if value is None else None
-    # An array without a dimension: with numbers of Python or numpy an operation takes twice as long.
-    found = with_bounds(np.array(0 if value is None else value, numpy_type(kind)), valid, kind)
+    found = with_bounds(values, None if value is not None else np.array(False), kind)
     return lambda columns: found
 
 
@@ -88,6 +113,8 @@ def _test(compare: Callable[..., Any]) -> MakeColumns:
         functions: Sequence[ColumnFunction], kinds: Sequence[pa.DataType], kind: pa.DataType
     ) -> ColumnFunction | None:
         left, right = functions
+        if TEXT in kinds and compare not in _OF_CODES:
+            return None
 
         def function(columns: Columns) -> Column:
             one, other = left(columns), right(columns)

@@ -16,9 +16,9 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 
 from bamquery.data_types.type_groups import HUGEINT
-from bamquery.engine.operators.recursion.row_dates import DATE_CALLS, SIGNS, cast_days, move_moment, part
-from bamquery.engine.operators.recursion.row_strings import TEXT_CALLS, substring
-from bamquery.engine.operators.recursion.row_values import (
+from bamquery.engine.operators.recursion.by_row.dates import DATE_CALLS, SIGNS, cast_days, move_moment, part
+from bamquery.engine.operators.recursion.by_row.strings import TEXT_CALLS, substring
+from bamquery.engine.operators.recursion.by_row.values import (
     DAYS,
     WHOLE,
     LeftToDeviceError,

@@ -9,8 +9,8 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 
 from bamquery.data_types.type_groups import HUGEINT
-from bamquery.engine.operators.recursion.row_expressions import row_function, tuple_function
-from bamquery.engine.operators.recursion.row_values import DAYS, WHOLE, LeftToDeviceError, Row, RowFunction
+from bamquery.engine.operators.recursion.by_row.expressions import row_function, tuple_function
+from bamquery.engine.operators.recursion.by_row.values import DAYS, WHOLE, LeftToDeviceError, Row, RowFunction
 from bamquery.plan import nodes
 from bamquery.plan.expressions import AggregateCall
 

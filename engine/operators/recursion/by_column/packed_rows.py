@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.operators.recursion.column_values import LIMITS, Column, numpy_type
+from bamquery.engine.operators.recursion.by_column.reach import Reach
+from bamquery.engine.operators.recursion.by_column.values import Column, numpy_type
 from bamquery.statement_context.cancellation import check_cancelled
 
 MOST_COLUMNS: Final = 64
@@ -27,13 +28,10 @@ _AT_ONCE: Final = 1 << 16
 
 
 class PackedRows:
-    """Rows of columns of such types as `column_values` has; rows are equal where their values are.
-
-    Attributes:
-        bytes_of_row: memory for each.
-    """
+    """Rows of columns of such types as `values` has; rows are equal where their values are."""
 
     def __init__(self, kinds: Sequence[pa.DataType]) -> None:
+        self._kinds = kinds
         self._names = [str(place) for place in range(len(kinds))]
         self._null_bits: Any = np.uint8 if len(kinds) <= _FEW_COLUMNS else np.uint64
         values = zip(self._names, map(numpy_type, kinds), strict=True)
@@ -43,19 +41,21 @@ class PackedRows:
         self._rows: set[bytes] = set()
         self._behind: list[NDArray[Any]] = []
         self._count = 0
-        self._bounds: list[tuple[int, int]] | None = None
-        self._bounded = [place for place, kind in enumerate(kinds) if kind in LIMITS]
-        self.bytes_of_row = _BYTES_OF_ROW + self._layout.itemsize
+        self._reach = Reach(kinds)
 
     def __len__(self) -> int:
         return self._count
+
+    def nbytes_with(self, more: int) -> int:
+        """Memory at most, once there are so many more rows."""
+        return (self._count + more) * (_BYTES_OF_ROW + self._layout.itemsize)
 
     def add(self, columns: Sequence[Column]) -> NDArray[np.int64] | None:
         """Put in rows; the places of those that are new, the first of several equal ones; None: all are."""
         packed = self._pack(columns)
         rows = self._bytes_of(packed)
         new = set(rows)
-        beyond = self._are_beyond(columns)
+        beyond = self._reach.extend(columns)
         if not beyond:
             for part in self._behind:
                 check_cancelled()
@@ -70,21 +70,9 @@ class PackedRows:
             self._behind.append(packed if places is None else packed[places])
         return places
 
-    def _are_beyond(self, columns: Sequence[Column]) -> bool:
-        """Whether bounds tell that no row was seen; they are made wider by those of the columns."""
-        given = [(columns[place].low, columns[place].high) for place in self._bounded]
-        before, self._bounds = self._bounds, given
-        if before is None:
-            return True
-        self._bounds = [(min(a, c), max(b, d)) for (a, b), (c, d) in zip(before, given, strict=True)]
-        return any(
-            (low > most or high < least) and columns[place].valid is None
-            for place, (low, high), (least, most) in zip(self._bounded, given, before, strict=True)
-        )
-
     def drain(self) -> Generator[list[Column], None, None]:
         """All rows, some at a time; they are let go of."""
-        self._count, self._bounds = 0, None
+        self._count, self._reach = 0, Reach(self._kinds)
         while self._rows or self._behind:
             if self._behind:
                 packed = self._behind.pop()

@@ -8,7 +8,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from bamquery.engine.operators.recursion.row_values import LeftToDeviceError, RowFunction, short, strict_unary
+from bamquery.engine.operators.recursion.by_row.values import (
+    LeftToDeviceError,
+    RowFunction,
+    short,
+    strict_unary,
+)
 from bamquery.plan.expressions import Expression, Literal
 
 _TEXT: Final = pa.large_string()

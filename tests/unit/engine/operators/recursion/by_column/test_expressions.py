@@ -12,20 +12,21 @@ from hypothesis import strategies as st
 
 from bamquery.data_types.type_groups import HUGEINT, INTERVAL
 from bamquery.engine.cpu.device import CpuDevice
-from bamquery.engine.operators.recursion.column_expressions import column_function
-from bamquery.engine.operators.recursion.column_values import (
+from bamquery.engine.operators.recursion.by_column.expressions import column_function
+from bamquery.engine.operators.recursion.by_column.texts import TextCodes
+from bamquery.engine.operators.recursion.by_column.values import (
     LIMITS,
     column_from_arrow,
     columns_to_arrow,
     spread,
 )
-from bamquery.engine.operators.recursion.row_values import DATE, MOMENT, LeftToDeviceError, column_of
+from bamquery.engine.operators.recursion.by_row.values import DATE, MOMENT, LeftToDeviceError, column_of
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
 
-BOOLEAN, DOUBLE = pa.bool_(), pa.float64()
+BOOLEAN, DOUBLE, TEXT = pa.bool_(), pa.float64(), pa.large_string()
 INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint32(), pa.uint64())
-KINDS: tuple[pa.DataType, ...] = (*INTEGERS, DOUBLE, BOOLEAN, DATE, MOMENT)
+KINDS: tuple[pa.DataType, ...] = (*INTEGERS, HUGEINT, DOUBLE, BOOLEAN, DATE, MOMENT, TEXT)
 DAY = 86_400 * 10**6
 ROWS = 3
 
@@ -36,6 +37,8 @@ def values(kind: pa.DataType) -> st.SearchStrategy[Any]:
     if kind == DOUBLE:
         special = st.sampled_from([0.0, -0.0, -0.5, 2.5])
         return st.none() | st.floats(allow_nan=False, allow_infinity=False) | special
+    if kind == TEXT:
+        return st.none() | st.text("aAb\0é\U0001f986", max_size=3)
     low, high = LIMITS[kind]
     return st.none() | st.integers(low, high) | st.integers(max(low, -3), 3)
 
@@ -72,14 +75,25 @@ def cases(draw: st.DrawFn) -> tuple[Expression, pa.RecordBatch]:
         Call("case", (truth, one, compared, some, other), kind),
         Call("in", (one, some, other), BOOLEAN),
     ]
-    if kind in INTEGERS or kind == DOUBLE:
+    if kind in INTEGERS or kind in (HUGEINT, DOUBLE):
         found += [
             Call(name, (one, draw(st.sampled_from([other, some]))), kind)
             for name in ("add", "subtract", "multiply", "floor_divide", "modulo")
         ]
         found += [Call(name, (one,), kind) for name in ("abs", "negate")]
     if kind in INTEGERS:
-        found += [Cast(one, to) for to in (*INTEGERS, DOUBLE)]
+        found += [Cast(one, to) for to in (*INTEGERS, HUGEINT, DOUBLE, TEXT)]
+    if kind == HUGEINT:
+        found += [Cast(one, to) for to in INTEGERS]
+    if kind == TEXT:
+        found += [Call("concat", (one, draw(st.sampled_from([other, some]))), TEXT)]
+        found += [Call("upper", (one,), TEXT), Call("length", (one,), pa.int64())]
+        found += [Call("replace", (one, some, other), TEXT)]
+        start, length = draw(st.integers(1, 4)), draw(st.none() | st.integers(0, 3))
+        places = [constant(start, pa.int64()), *([] if length is None else [constant(length, pa.int64())])]
+        joined = Call("concat", (one, Call("lower", (other,), TEXT)), TEXT)
+        found += [Call("substring", (joined, *places), TEXT), Call("length", (joined,), pa.int64())]
+        found += [Call("concat", (some, Call("coalesce", (one, other), TEXT)), TEXT)]
     if kind == DOUBLE:
         found.append(Call("divide", (one, other), kind))
         found += [Call(name, (one,), kind) for name in ("sqrt", "floor", "ceil")]
@@ -99,21 +113,22 @@ def cases(draw: st.DrawFn) -> tuple[Expression, pa.RecordBatch]:
 @given(cases())
 def test_as_a_device(case: tuple[Expression, pa.RecordBatch]) -> None:
     expression, frame = case
-    function = column_function(expression)
+    texts = TextCodes()
+    function = column_function(expression, texts)
     if function is None:
         assert expression.type == DOUBLE
         assert isinstance(expression, Call)
         assert expression.function in ("floor_divide", "modulo")
         return
     try:
-        mine = function([column_from_arrow(each) for each in frame.columns])
+        mine = function([column_from_arrow(each, texts) for each in frame.columns])
     except LeftToDeviceError:
         return
-    array = columns_to_arrow([spread(mine, ROWS)], expression.type)
+    array = columns_to_arrow([spread(mine, ROWS)], expression.type, texts)
     answer = CpuDevice().evaluate([expression], frame).column(0)
     assert answer.type == array.type
     assert repr(answer.to_pylist()) == repr(array.to_pylist())
-    if expression.type in LIMITS:
+    if expression.type in LIMITS and expression.type not in (TEXT, HUGEINT):
         low, high = mine.low, mine.high
         assert all(value is None or low <= value <= high for value in _stored(array))
 
@@ -128,21 +143,21 @@ def _stored(array: Any) -> list[int | None]:
 def test_what_leaves_the_type_is_left_to_a_device(kind: pa.DataType) -> None:
     _, most = LIMITS[kind]
     expression = Call("add", (column(0, kind), constant(1, kind)), kind)
-    function = column_function(expression)
+    function = column_function(expression, TextCodes())
     assert function is not None
-    fits = function([column_from_arrow(pa.array([most - 1, None], kind))])
+    fits = function([column_from_arrow(pa.array([most - 1, None], kind), TextCodes())])
     assert (fits.values[0], fits.high) == (most, most)
     with pytest.raises(LeftToDeviceError):
-        function([column_from_arrow(pa.array([0, most], kind))])
+        function([column_from_arrow(pa.array([0, most], kind), TextCodes())])
     with pytest.raises(ExecutionError):
         CpuDevice().evaluate([expression], pa.record_batch([pa.array([most], kind)], ["a"]))
 
 
 def test_wide_bounds_are_looked_at_again() -> None:
     kind = pa.int8()
-    function = column_function(Call("add", (column(0, kind), constant(100, kind)), kind))
+    function = column_function(Call("add", (column(0, kind), constant(100, kind)), kind), TextCodes())
     assert function is not None
-    given = column_from_arrow(pa.array([1, 2], kind))._replace(low=-128, high=127)
+    given = column_from_arrow(pa.array([1, 2], kind), TextCodes())._replace(low=-128, high=127)
     found = function([given])
     assert (found.values.tolist(), found.low, found.high) == ([101, 102], 101, 102)
 
@@ -158,26 +173,32 @@ def test_wide_bounds_are_looked_at_again() -> None:
     ],
 )
 def test_what_is_special_is_left_to_a_device(name: str, kind: pa.DataType, row: tuple[Any, Any]) -> None:
-    function = column_function(Call(name, (column(0, kind), column(1, kind)), kind))
+    function = column_function(Call(name, (column(0, kind), column(1, kind)), kind), TextCodes())
     assert function is not None
     with pytest.raises(LeftToDeviceError):
-        function([column_from_arrow(pa.array([value], kind)) for value in row])
+        function([column_from_arrow(pa.array([value], kind), TextCodes()) for value in row])
 
 
 @pytest.mark.parametrize(
-    "array", [pa.array([1.0, math.nan]), pa.array([math.inf]), pa.array([3 * 10**6], DATE)]
+    "array",
+    [
+        pa.array([1.0, math.nan]),
+        pa.array([math.inf]),
+        pa.array([3 * 10**6], DATE),
+        pa.array([1 << 63, None], HUGEINT),
+    ],
 )
 def test_special_values_do_not_come_in(array: Any) -> None:
     with pytest.raises(LeftToDeviceError):
-        column_from_arrow(array)
+        column_from_arrow(array, TextCodes())
 
 
 @pytest.mark.parametrize(
     "expression",
     [
         Call("ln", (column(0, DOUBLE),), DOUBLE),
-        Call("upper", (column(0, pa.large_string()),), pa.large_string()),
-        Call("add", (column(0, HUGEINT), column(1, HUGEINT)), HUGEINT),
+        Call("reverse", (column(0, TEXT),), TEXT),
+        Cast(column(0, HUGEINT), DOUBLE),
         Call("divide", (constant(1.0, DOUBLE), constant(0.0, DOUBLE)), DOUBLE),
         Cast(column(0, pa.int64()), pa.int32(), try_=True),
         Cast(column(0, DOUBLE), pa.int32()),
@@ -186,11 +207,13 @@ def test_special_values_do_not_come_in(array: Any) -> None:
     ids=str,
 )
 def test_others_are_not_for_columns(expression: Expression) -> None:
-    assert column_function(expression) is None
+    assert column_function(expression, TextCodes()) is None
 
 
 def test_a_constant_zero_keeps_its_sign() -> None:
-    function = column_function(Call("coalesce", (column(0, DOUBLE), constant(-0.0, DOUBLE)), DOUBLE))
+    function = column_function(
+        Call("coalesce", (column(0, DOUBLE), constant(-0.0, DOUBLE)), DOUBLE), TextCodes()
+    )
     assert function is not None
-    found = function([column_from_arrow(pa.array([None, 0.0], DOUBLE))])
+    found = function([column_from_arrow(pa.array([None, 0.0], DOUBLE), TextCodes())])
     assert repr(found.values.tolist()) == "[-0.0, 0.0]"

@@ -11,7 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery.data_types.type_groups import HUGEINT
-from bamquery.engine.operators.recursion.row_values import DATE, DAYS, MOMENT, WHOLE, LeftToDeviceError
+from bamquery.engine.operators.recursion.by_column.texts import TextCodes
+from bamquery.engine.operators.recursion.by_row.values import DATE, DAYS, MOMENT, WHOLE, LeftToDeviceError
 
 Valid: TypeAlias = NDArray[np.bool_] | None
 """Which values are not null; None: all."""
@@ -21,9 +22,10 @@ class Column(NamedTuple):
     """Values of some rows, or one (without a dimension) for all of them.
 
     Attributes:
-        values: of dates and moments the numbers that they are compared by; anything where null.
+        values: of dates and moments the numbers that they are compared by, of texts their codes; anything
+            where null.
         valid: which are not null.
-        low: of whole numbers, dates and moments one that none is below; those at nulls included.
+        low: of whole numbers, dates, moments and codes one that none is below; those at nulls included.
         high: one that none is above.
     """
 
@@ -40,11 +42,14 @@ MakeColumns: TypeAlias = Callable[
 ]
 """A call's function of those of its arguments, of their types and its own; None: it is not for arrays."""
 
+TEXT: Final = pa.large_string()
 LIMITS: Final[Mapping[pa.DataType, tuple[int, int]]] = MappingProxyType(
-    {**{kind: limits for kind, limits in WHOLE.items() if kind != HUGEINT}, **DAYS}
+    {**WHOLE, HUGEINT: WHOLE[pa.int64()], **DAYS, TEXT: (0, (1 << 31) - 1)}
 )
-"""The least and the greatest value of types whose columns know their bounds."""
-_STORED: Final[Mapping[pa.DataType, pa.DataType]] = MappingProxyType({DATE: pa.int32(), MOMENT: pa.int64()})
+"""The least and the greatest value of types whose columns know their bounds: of HUGEINTs those of 64 bits."""
+_STORED: Final[Mapping[pa.DataType, pa.DataType]] = MappingProxyType(
+    {DATE: pa.int32(), MOMENT: pa.int64(), HUGEINT: pa.int64(), TEXT: pa.int32()}
+)
 _OTHERS: Final = (pa.bool_(), pa.float64())
 
 
@@ -85,30 +90,45 @@ def require_finite(values: Any) -> Any:
     return values
 
 
-def column_from_arrow(column: pa.Array[Any]) -> Column:
+def column_from_arrow(column: pa.Array[Any], texts: TextCodes) -> Column:
     """An array of such a type.
 
     Raises:
-        LeftToDeviceError: a number is infinite or none, a date far from now.
+        LeftToDeviceError: a number is infinite, none or of more than 64 bits, a date far from now.
     """
     kind = column.type
-    stored: Any = column.view(_STORED[kind]) if kind in _STORED else column
-    valid = None
-    if stored.null_count:
-        valid = stored.is_valid().to_numpy(zero_copy_only=False)
-        stored = stored.fill_null(False if kind == pa.bool_() else 0)
-    return with_bounds(stored.to_numpy(zero_copy_only=False), valid, kind)
+    whole: Any = column
+    valid = whole.is_valid().to_numpy(zero_copy_only=False) if whole.null_count else None
+    if kind == TEXT:
+        return Column(texts.codes_of(column), valid, 0, max(len(texts) - 1, 0))
+    if kind == HUGEINT:
+        try:
+            whole = whole.cast(pa.int64())
+        except pa.ArrowInvalid:
+            raise LeftToDeviceError from None
+    elif kind in _STORED:
+        whole = whole.view(_STORED[kind])
+    if valid is not None:
+        whole = whole.fill_null(False if kind == pa.bool_() else 0)
+    return with_bounds(whole.to_numpy(zero_copy_only=False), valid, kind)
 
 
-def columns_to_arrow(columns: Sequence[Column], kind: pa.DataType) -> pa.Array[Any]:
+def columns_to_arrow(columns: Sequence[Column], kind: pa.DataType, texts: TextCodes) -> pa.Array[Any]:
     """The values of one or more columns of some rows, one column's after the other's."""
     values = np.concatenate([column.values for column in columns])
     mask = None
     if any(column.valid is not None for column in columns):
         mask = ~np.concatenate([present(column) for column in columns])
+    if kind == TEXT:
+        return texts.to_arrow(values, mask)
     stored = _STORED.get(kind, kind)
-    array: pa.Array[Any] = pa.array(values, stored, mask=mask)
-    return array.view(kind) if kind in _STORED else array
+    array: Any = pa.array(values, stored, mask=mask)
+    if kind == HUGEINT:
+        array = array.cast(kind)
+    elif kind in _STORED:
+        array = array.view(kind)
+    found: pa.Array[Any] = array
+    return found
 
 
 def both(one: Valid, other: Valid) -> Valid:
@@ -121,6 +141,12 @@ def both(one: Valid, other: Valid) -> Valid:
 def present(column: Column) -> NDArray[np.bool_]:
     """Which values of some rows are not null."""
     return np.ones(len(column.values), np.bool_) if column.valid is None else column.valid
+
+
+def true_rows(column: Column) -> NDArray[np.bool_]:
+    """Which truth values are true, and not null."""
+    found: NDArray[np.bool_] = column.values if column.valid is None else column.values & column.valid
+    return found
 
 
 def keep(column: Column, rows: NDArray[Any]) -> Column:

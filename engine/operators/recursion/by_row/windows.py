@@ -8,9 +8,9 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from bamquery.engine.operators.recursion.row_expressions import row_function, tuple_function
-from bamquery.engine.operators.recursion.row_grouping import row_aggregate
-from bamquery.engine.operators.recursion.row_values import LeftToDeviceError, Row
+from bamquery.engine.operators.recursion.by_row.expressions import row_function, tuple_function
+from bamquery.engine.operators.recursion.by_row.grouping import row_aggregate
+from bamquery.engine.operators.recursion.by_row.values import LeftToDeviceError, Row
 from bamquery.plan import nodes
 from bamquery.plan.expressions import Expression, Literal, SortKey
 from bamquery.plan.windows import WindowCall

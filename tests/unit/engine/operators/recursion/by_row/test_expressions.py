@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 
 from bamquery.data_types.type_groups import HUGEINT, INTERVAL
 from bamquery.engine.cpu.device import CpuDevice
-from bamquery.engine.operators.recursion.row_expressions import row_function
-from bamquery.engine.operators.recursion.row_values import DATE, MOMENT, LeftToDeviceError, column_of, rows_of
+from bamquery.engine.operators.recursion.by_row.expressions import row_function
+from bamquery.engine.operators.recursion.by_row.values import (
+    DATE,
+    MOMENT,
+    LeftToDeviceError,
+    column_of,
+    rows_of,
+)
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
 

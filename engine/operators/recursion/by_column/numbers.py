@@ -14,8 +14,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from bamquery.data_types.type_groups import is_interval
-from bamquery.engine.operators.recursion.column_values import (
+from bamquery.data_types.type_groups import HUGEINT, is_interval
+from bamquery.engine.operators.recursion.by_column.values import (
     LIMITS,
     Column,
     ColumnFunction,
@@ -27,7 +27,7 @@ from bamquery.engine.operators.recursion.column_values import (
     require_finite,
     with_bounds,
 )
-from bamquery.engine.operators.recursion.row_values import DATE, DAY, MOMENT, WHOLE, LeftToDeviceError
+from bamquery.engine.operators.recursion.by_row.values import DATE, DAY, MOMENT, WHOLE, LeftToDeviceError
 from bamquery.plan.expressions import Literal
 
 _Bounds: TypeAlias = tuple[int, int] | None
@@ -108,7 +108,7 @@ def cast(
 ) -> ColumnFunction | None:
     """Whole numbers to other numbers, dates to moments and back."""
     (own,) = kinds
-    if own in WHOLE and kind == pa.float64():
+    if own in WHOLE and own != HUGEINT and kind == pa.float64():
         (argument,) = functions
 
         def to_double(columns: Columns) -> Column:

@@ -8,8 +8,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bamquery.engine.operators.recursion.column_values import Column, column_from_arrow, columns_to_arrow
-from bamquery.engine.operators.recursion.packed_rows import PackedRows
+from bamquery.engine.operators.recursion.by_column.packed_rows import PackedRows
+from bamquery.engine.operators.recursion.by_column.texts import TextCodes
+from bamquery.engine.operators.recursion.by_column.values import Column, column_from_arrow, columns_to_arrow
 
 KINDS = (pa.int8(), pa.float64(), pa.bool_())
 ROW = st.tuples(
@@ -20,13 +21,16 @@ ROW = st.tuples(
 
 
 def columns(rows: list[tuple[Any, ...]], kinds: tuple[pa.DataType, ...]) -> list[Column]:
-    return [column_from_arrow(pa.array(c, k)) for c, k in zip(zip(*rows, strict=True), kinds, strict=True)]
+    return [
+        column_from_arrow(pa.array(c, k), TextCodes())
+        for c, k in zip(zip(*rows, strict=True), kinds, strict=True)
+    ]
 
 
 def drained(seen: PackedRows, kinds: tuple[pa.DataType, ...]) -> list[tuple[Any, ...]]:
     found: list[tuple[Any, ...]] = []
     for part in seen.drain():
-        arrays = [columns_to_arrow([c], k).to_pylist() for c, k in zip(part, kinds, strict=True)]
+        arrays = [columns_to_arrow([c], k, TextCodes()).to_pylist() for c, k in zip(part, kinds, strict=True)]
         found += zip(*arrays, strict=True)
     return found
 
@@ -71,7 +75,7 @@ def test_rows_beyond_the_others_are_looked_for_when_others_come(
 
 def test_a_null_is_no_number_beyond_the_others() -> None:
     seen = PackedRows((pa.int32(),))
-    null = column_from_arrow(pa.array([None], pa.int32()))
+    null = column_from_arrow(pa.array([None], pa.int32()), TextCodes())
     assert seen.add([null]) is None
     far = Column(null.values, null.valid, 5, 5)
     places = seen.add([far])

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bamquery.engine.cpu.device import CpuDevice
-from bamquery.engine.operators.recursion.row_values import DATE, LeftToDeviceError, column_of, rows_of
-from bamquery.engine.operators.recursion.row_windows import windowed_rows
+from bamquery.engine.operators.recursion.by_row.values import DATE, LeftToDeviceError, column_of, rows_of
+from bamquery.engine.operators.recursion.by_row.windows import windowed_rows
 from bamquery.plan import nodes
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression, Literal, SortKey
 from bamquery.plan.windows import Bound, WindowCall, WindowFrame

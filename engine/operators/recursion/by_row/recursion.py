@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Any, Final, Generic
 
@@ -12,8 +12,8 @@ from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.base.frame_sizing import slice_frame
 from bamquery.engine.operators.base.operator import Operator
-from bamquery.engine.operators.recursion.row_steps import MOST_JOINED, MOST_MADE, Rows, RowStage, RowStep
-from bamquery.engine.operators.recursion.row_values import (
+from bamquery.engine.operators.recursion.by_row.steps import MOST_JOINED, MOST_MADE, Rows, RowStage, RowStep
+from bamquery.engine.operators.recursion.by_row.values import (
     MOST_CHARACTERS,
     LeftToDeviceError,
     column_of,
@@ -26,6 +26,8 @@ MOST_ROWS: Final = 128
 """Rows of a step: for more, a device is faster."""
 TIMES_DISTINCT: Final = 4
 """As many where no row is given twice, which takes a device longer to see."""
+MOST_BESIDE_COLUMNS: Final = 32
+"""Rows of a step that could also be computed by column, which is faster for more."""
 _MOST_SEEN: Final = 1 << 18
 _ROW_BYTES: Final = 160
 """Of a tuple, and its place in a set or a dictionary."""
@@ -55,22 +57,23 @@ class RowRecursion(SmallRecursion[Frame], Generic[Frame]):
         step: RowStep,
         fields: tuple[Field, ...],
         lower: Callable[[Plan], Operator[Frame]],
+        most: int,
         *,
         distinct: bool,
     ) -> None:
-        """`lower` makes the operators of what the step joins."""
+        """`lower` makes the operators of what the step joins; `most`: rows of a step."""
         super().__init__(context, fields, distinct=distinct)
         self._step = step
         self._lower = lower
-        self._most = most_rows(distinct=distinct)
+        self._most = most
         self._stage: RowStage = list
         self._side_bytes = 0
         self._waiting: Rows = []
         self.last: Rows = []
         self.seen: set[tuple[Any, ...]] = set()
 
-    def begin(self, frames: Iterator[Frame]) -> bool:
-        """Take the first part's rows, and read what the step joins."""
+    def begin(self, frames: Iterator[Frame], known: Iterable[Frame] | None) -> bool:
+        """Take the last step's rows, and read what the step joins."""
         try:
             self.last = self._rows_from(frames, self._fields, self._most)
             sides = [self._read_side(self._lower(side)) for side in self._step.sides]
@@ -83,6 +86,8 @@ class RowRecursion(SmallRecursion[Frame], Generic[Frame]):
         )
         if self._distinct:
             self.seen.update(self.last)
+            for frame in known or ():
+                self.seen.update(self._rows_from(iter([frame]), self._fields, _MOST_SEEN))
         return True
 
     def last_frame(self) -> Frame:

@@ -1,0 +1,1 @@
+"""Steps as calls of numpy, each for all of their rows."""

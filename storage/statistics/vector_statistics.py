@@ -9,6 +9,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -134,8 +135,12 @@ class VectorStatistics:
 
     def has_packed_parts(self, position: int) -> bool:
         """Whether a column is packed and its vectors have parts; nothing is read."""
-        kind: Any = self._batch.column(position).type
-        return bool(kind.get_field_index("part_low") >= 0)
+        return position in self._with_packed_parts
+
+    @cached_property
+    def _with_packed_parts(self) -> frozenset[int]:
+        kinds: list[Any] = [field.type for field in self._batch.schema]
+        return frozenset(n for n, kind in enumerate(kinds) if kind.get_field_index("part_low") >= 0)
 
     def _load_parts(self, position: int, member: str) -> Any:
         """The column's statistics with those of its parts in memory; None if it has no such member."""

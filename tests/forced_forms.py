@@ -61,7 +61,8 @@ def forced_form(form: str) -> Iterator[None]:
         patch.setattr(Settings.__init__, "__defaults__", auto)
         patch.setitem(FORCED, "pack", True)
         if form != "packed":
-            patch.setattr(packed_writer, "_native", SimpleNamespace(pack_vectors=_packer(form)))
+            native = SimpleNamespace(pack_vectors=_packer(form), packed_parts=_native.packed_parts)
+            patch.setattr(packed_writer, "_native", native)
         _now.append(form)
         try:
             yield

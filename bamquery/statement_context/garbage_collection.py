@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import threading
 import traceback
 from collections.abc import Iterator
@@ -82,21 +83,25 @@ def planning() -> Iterator[None]:
     """The collector stands still while a plan is made, and the error of a statement keeps nothing of it.
 
     An error has the calls that it came through, with their variables, which is all that was made so far. They
-    are let go of, but for faults of ours.
+    are let go of, but for faults of ours. What our caller was handling when it asked is left as it is.
     """
+    handled = sys.exception()
     with pause_collection():
         try:
             yield
         except InternalError:
             raise
         except BamQueryError as error:
-            _forget_variables(error)
+            _forget_variables(error, handled)
             raise
 
 
-def _forget_variables(error: BaseException) -> None:
-    """Those of the calls that have ended; also of the errors that it came from, which may come from it."""
-    seen: set[int] = set()
+def _forget_variables(error: BaseException, handled: BaseException | None) -> None:
+    """Those of the calls that have ended; also of the errors that it came from, which may come from it.
+
+    `handled`: one that it did not come from, nor from what that came from, although Python names it.
+    """
+    seen: set[int] = {id(handled)}
     waiting: list[BaseException | None] = [error]
     while waiting:
         found = waiting.pop()

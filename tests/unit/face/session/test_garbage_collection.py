@@ -159,6 +159,26 @@ def test_an_error_keeps_nothing_of_the_statement(con: bamquery.Connection, name:
     assert error() is None  # it does not know itself
 
 
+@pytest.mark.parametrize("name", list(_REFUSED))
+def test_what_the_caller_was_handling_keeps_its_variables(con: bamquery.Connection, name: str) -> None:
+    """A debugger or a report of faults looks at them after the handler's own query was refused."""
+
+    def fails() -> None:
+        mine = "kept"
+        raise KeyError(mine)
+
+    kept = None
+    try:
+        fails()
+    except KeyError as error:
+        kept = error.__traceback__
+        with pytest.raises(BamQueryError):
+            con.sql(_REFUSED[name])
+    assert kept is not None
+    assert kept.tb_next is not None
+    assert kept.tb_next.tb_frame.f_locals["mine"] == "kept"
+
+
 @pytest.mark.usefixtures("no_passes")
 def test_an_interrupted_statement_leaves_no_tree(
     con: bamquery.Connection, monkeypatch: pytest.MonkeyPatch

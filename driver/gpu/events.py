@@ -30,7 +30,11 @@ class EventPool:
             flags = self._cuda.api.CUevent_flags
             flag = flags.CU_EVENT_DEFAULT if timed else flags.CU_EVENT_DISABLE_TIMING
             event = self._cuda("make an event", "cuEventCreate", flag.value)
-        self._cuda("record an event", "cuEventRecord", event, stream)
+        try:
+            self._cuda("record an event", "cuEventRecord", event, stream)
+        except BaseException:
+            self.give_back(event, timed=timed)
+            raise
         return event
 
     def give_back(self, event: Any, *, timed: bool = False) -> None:

@@ -6,7 +6,10 @@ from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from bamquery.driver.gpu.events import EventPool
+from bamquery.errors import GpuError
 
 
 class Driver:
@@ -30,6 +33,8 @@ class Driver:
             self.flags[made] = arguments[0]
             return made
         assert function == "cuEventRecord"
+        if arguments[1] == "broken":
+            raise GpuError("cannot record an event")
         self.recorded[arguments[0]] = arguments[1]
         return None
 
@@ -72,3 +77,12 @@ def test_close_destroys_what_nobody_has() -> None:
     pool.close()
     assert list(driver.flags) == [held]
     assert driver.calls["cuEventDestroy"] == 1
+
+
+def test_what_could_not_be_recorded_is_kept() -> None:
+    driver = Driver()
+    pool = EventPool(driver)  # type: ignore[arg-type]
+    with pytest.raises(GpuError):
+        pool.record("broken")
+    pool.record("a")
+    assert driver.calls["cuEventCreate"] == 1

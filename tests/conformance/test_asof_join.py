@@ -121,7 +121,7 @@ def test_in_steps(
     if way == "files":  # many left rows stand before, or behind, all of the right side
         later = pc.add(right["t"], -200 if function.startswith("less") else 200)
         right = right.set_column(2, "t", later)
-    limit = {"files": "40 kB" if device.task_size == 1 else "1 MB"}.get(way, "1 GB")
+    limit = {"files": "40 kB" if device.task_size == 1 else "50 kB"}.get(way, "1 GB")
     monkeypatch.setattr(framing, "GATHERED_ROWS", 25 // device.task_size)
     if way == "small frames":
         monkeypatch.setattr(asof_join, "FRAME_ROWS", 7)

@@ -134,7 +134,7 @@ def test_small_partitions_are_computed_by_a_thread_s_share(device: Device[Any]) 
     """Half of the memory is for what threads work on, and two pieces more."""
     if _refused(device):
         pytest.skip("the device has no windows")
-    rows, threads = 20_000, 2
+    rows = 20_000
     table = pa.table(
         {
             "k": pa.array([float(row // 2) for row in range(rows)]),
@@ -144,8 +144,9 @@ def test_small_partitions_are_computed_by_a_thread_s_share(device: Device[Any]) 
         }
     )
     operator = _operator((K,), Rows(table, [100]))
-    settings = Settings().with_values({"threads": threads, "memory_limit": "8 MB"})
+    settings = Settings().with_values({"threads": 2, "memory_limit": "8 MB"})
     with ExecutionContext(device, settings) as context:
+        threads = context.threads
         sizes = [device.row_count(frame) for frame in operator.frames(context)]
     row_bytes = 3 * table.nbytes // rows + needed_row_bytes(operator._window.calls)
     share = 8_000_000 // (2 * (threads + 2)) // row_bytes

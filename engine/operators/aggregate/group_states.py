@@ -30,8 +30,12 @@ _SPLIT_PART: Final = 16
 _PLACES: Final = 64
 """Where groups are apart; fewer on a device that has work for all its parts with a place alone."""
 _LEAST_PLACES: Final = 4
+_FEWEST_PLACES: Final = 8
 _MORE_PLACES: Final = 4
 """Times as many where groups are too many for those."""
+_PLACE_BYTES: Final = 1 << 20
+_PLACE_LEAST: Final = 16
+"""Groups that make a place, or the bytes above: merging a place of less costs no less."""
 _MERGING: Final = 4
 """Times that groups are in memory while they are merged: joined, in a table, and as an answer."""
 _UNUSED: Final = 3
@@ -194,7 +198,8 @@ class GroupStates(Generic[Frame]):
 
     def _merge(self) -> None:
         size = self._context.device.task_size
-        large = self._merged_bytes + self._pending_bytes > self._split_bytes
+        held = self._merged_bytes + self._pending_bytes
+        large = held > self._split_bytes and self._worth_places > 1
         if len(self._merged) > 1 or (large and self._aggregation.keys):
             self._merge_places()
         elif self._pending:
@@ -215,8 +220,22 @@ class GroupStates(Generic[Frame]):
     def _first_places(self) -> int:
         return max(_PLACES // self._context.device.task_size, _LEAST_PLACES)
 
+    @property
+    def _worth_places(self) -> int:
+        """Places that what is held fills: those that there are at first, half of them ...; or one.
+
+        A few places take more memory while one of them is merged than all at once do.
+        """
+        held = self._merged_bytes + self._pending_bytes
+        groups = self._merged_groups + self._pending_groups
+        filled = max(groups // _PLACE_LEAST, held // _PLACE_BYTES)
+        count = self._first_places
+        while count > filled:
+            count //= 2
+        return count if count >= min(_FEWEST_PLACES, self._first_places) else 1
+
     def _merge_places(self) -> None:
-        count = max(len(self._merged), self._first_places)
+        count = max(len(self._merged), self._worth_places)
         large = PLACE_GROUPS * self._context.device.task_size * count
         if count == self._first_places and self._merged_groups + self._pending_groups > large:
             count *= _MORE_PLACES

@@ -64,6 +64,7 @@ def test_ctrl_c_stops_a_query_and_the_next_one_answers(
 
     expected = answer(connection)
     connection.set("strategy", "blocks")
+    connection.set("reader", "queues")  # a mapped file's rows come without a command
     assert answer(connection) == expected
     rings = list(resources_of(open_session(0))._rings.values())
     sent: list[float] = []
@@ -88,3 +89,4 @@ def test_ctrl_c_stops_a_query_and_the_next_one_answers(
     print(f"{waited:.3f} s after Ctrl-C")
     assert answer(connection) == expected
     connection.set("strategy", "auto")
+    connection.set("reader", "auto")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -69,9 +70,8 @@ def _operation(expression: Expression, texts: TextCodes, function_of: FunctionOf
         case Call(function=name, arguments=(value,), type=kind) if name in _CASES and kind == TEXT:
             change = _CASES[name]
             return _each(change, _list(value, texts, function_of), is_plain=True)
-        case Call(function="concat", arguments=(one, other), type=kind) if kind == TEXT:
-            lists = _list(one, texts, function_of), _list(other, texts, function_of)
-            return None if None in lists else _concatenated(lists)
+        case Call(function="concat", type=kind) if kind == TEXT:
+            return _concatenation(list(_concatenated(expression)), texts, function_of)
         case _:
             return None
 
@@ -131,17 +131,36 @@ def _each(
     return texts_of
 
 
-def _concatenated(lists: Sequence[Any]) -> TextList:
-    left, right = lists
+def _concatenated(expression: Expression) -> Iterator[Expression]:
+    """What is put together, by however many operators."""
+    if isinstance(expression, Call) and expression.function == "concat" and len(expression.arguments) == 2:
+        for argument in expression.arguments:
+            yield from _concatenated(argument)
+    else:
+        yield expression
+
+
+def _concatenation(parts: Sequence[Expression], texts: TextCodes, function_of: FunctionOf) -> TextList | None:
+    """All parts at once, by a pattern that has the constants among them in their places."""
+    pattern, lists = "", []
+    for part in parts:
+        if isinstance(part, Literal) and part.type == TEXT and part.value.is_valid:
+            pattern += part.value.as_py().replace("%", "%%")
+            continue
+        found = _list(part, texts, function_of)
+        if found is None:
+            return None
+        pattern += "%s"
+        lists.append(found)
 
     def texts_of(columns: Columns) -> tuple[list[str], Valid]:
-        (one, here), (other, there) = left(columns), right(columns)
-        made = [a + b for a, b in zip(one, other, strict=True)]
+        values, valids = zip(*[each(columns) for each in lists], strict=True)
+        made = list(map(pattern.__mod__, zip(*values, strict=True)))
         if max(map(len, made)) > MOST_CHARACTERS:
             raise LeftToDeviceError
-        return made, both(here, there)
+        return made, reduce(both, valids)
 
-    return texts_of
+    return texts_of if lists else None
 
 
 def _length(

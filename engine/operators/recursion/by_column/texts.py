@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -53,20 +53,22 @@ class TextCodes:
         found: NDArray[np.int32] = codes.to_numpy(zero_copy_only=False)
         return found
 
-    def codes_of_computed(self, texts: Iterable[str | None]) -> NDArray[np.int32]:
+    def codes_of_computed(self, texts: Sequence[str | None]) -> NDArray[np.int32]:
         """The numbers of texts that a step has made; at nulls 0.
 
         Raises:
             LeftToDeviceError: one is long, or there are many.
         """
         listed, places = self._listing(), self._places
-        codes = []
-        for text in texts:
-            code = 0 if text is None else places.get(text)
-            if text is not None and code is None:
-                code = places[short(text)] = len(listed)
-                listed.append(text)
-            codes.append(code)
+        codes = list(map(places.get, texts))  # as a rule all are there: steps make the same ones again
+        if None in codes:
+            for row, text in enumerate(texts):
+                if codes[row] is None:
+                    code = 0 if text is None else places.get(text)
+                    if code is None and text is not None:
+                        code = places[short(text)] = len(listed)
+                        listed.append(text)
+                    codes[row] = code
         if len(listed) > _MOST_LISTED:
             raise LeftToDeviceError
         return np.array(codes, np.int32)
@@ -84,7 +86,7 @@ class TextCodes:
             LeftToDeviceError: there are many.
         """
         listed = self._listing() or [""]
-        return [listed[code] for code in codes.tolist()]
+        return list(map(listed.__getitem__, codes.tolist()))
 
     def _listing(self) -> list[str]:
         if self._listed is None:

@@ -193,6 +193,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group_states, "_PENDING_STATES", STATES)
     monkeypatch.setattr(group_states, "_SPLIT_GROUPS", WAITING // size)
     monkeypatch.setattr(group_states, "_PLACES", 8 * size)
+    monkeypatch.setattr(group_states, "_PLACE_LEAST", 1)
     monkeypatch.setattr(group_states, "PLACE_GROUPS", PLACE // size)
     monkeypatch.setattr(state_partitions, "PLACE_GROUPS", PLACE // size)
     monkeypatch.setattr(state_partitions, "_PARTITIONS", PARTITIONS)
@@ -251,6 +252,21 @@ def test_where_there_is_room_work_follows_the_rows(
         assert sum(run.aggregation.cut) <= 4 * given
         many = different > WAITING
         assert max(run.aggregation.finished) <= (different // 4 if many else different)
+
+
+@pytest.mark.parametrize(("least", "each"), [(1, 2), (8, 8), (16, 60)])
+def test_places_have_some_groups_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: int, each: int
+) -> None:
+    """Merging places of a group or two costs as much as merging all of them."""
+    monkeypatch.setattr(group_states, "_PLACE_LEAST", least)
+    monkeypatch.setattr(group_states, "PLACE_GROUPS", 1000)
+    with _context(100_000, tmp_path) as context, closing(_Run(context, list(range(90)), 10)) as run:
+        run.add_all()
+        many = [groups for groups in run.aggregation.merged if groups]
+        assert run.answer() == run.wanted
+        assert not run.spilled
+    assert max(many[-4:]) >= each  # of 90 groups, in 32 places, 8 or one
 
 
 @pytest.mark.parametrize("repeated", [True, False])

@@ -1,0 +1,17 @@
+// The one extension module: each room binds its own part.
+#include <pybind11/pybind11.h>
+
+#include "driver/native/bindings/bindings.hpp"
+
+PYBIND11_MODULE(_native, module) {
+  module.doc() = "Native parts of storage: block reads, checksums, statistics and gathers.";
+  bamquery::bind_errors(module);
+  bamquery::bind_driver(module);
+  bamquery::bind_queues(module);
+  bamquery::bind_controller(module);
+  bamquery::bind_array(module);
+  bamquery::bind_bench(module);
+  bamquery::bind_gpu_bench(module);
+  bamquery::bind_storage(module);
+  bamquery::bind_packed(module);
+}

@@ -1,0 +1,669 @@
+"""Native parts of storage: block reads, checksums, statistics and gathers.
+
+Buffers are anything with the buffer protocol. Bitmaps are Arrow's (least significant bit first), None where
+all bits are set. Sizes are checked: a call that does not fit raises ValueError. Every function releases the
+GIL while it works.
+"""
+
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+Buffer: TypeAlias = bytes | bytearray | memoryview | pa.Buffer | NDArray[Any]
+
+def crc32c(data: Buffer, seed: int = 0) -> int:
+    """CRC-32C of `data`, continued from `seed`: that of what lies before it."""
+
+def strided_crcs(data: Buffer, stride: int) -> NDArray[np.uint32]:
+    """CRC-32C of each run of `stride` bytes; the last may be shorter."""
+
+def copy_bits(source: Buffer | None, source_bit: int, count: int, target: Buffer, target_bit: int) -> int:
+    """Copy `count` bits and return how many are set."""
+
+def set_bits(bits: Buffer | None, count: int) -> NDArray[np.int64]:
+    """The places of set bits among the first `count`, ascending; None: all are set."""
+
+def set_among(bits: Buffer, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The indexes of those `places` whose bits are set, ascending. ValueError: there is no such bit."""
+
+def copy_values(
+    source: Buffer,
+    source_row: int,
+    rows: int,
+    width: int,
+    validity: Buffer | None,
+    validity_bit: int,
+    target: Buffer,
+    target_row: int,
+) -> None:
+    """Copy values of 1, 2, 4, 8 or 16 bytes; those whose bit of `validity` is clear become zero."""
+
+def vector_statistics(
+    kind: str, values: Buffer, validity: Buffer | None, rows: int
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint16], NDArray[np.uint16], NDArray[np.uint32]]:
+    """Of every vector: minimum and maximum (bytes of the kind's width), nulls, NaNs, CRC-32C of its values.
+
+    Kinds: int8..int64, uint8..uint64, float32, float64, int128 and bool (values are bits, minimum and maximum
+    bytes). Minimum and maximum are zero where a vector has only nulls and NaNs.
+    """
+
+def pack_vectors(
+    kind: str,
+    values: Buffer,
+    validity: Buffer | None,
+    rows: int,
+    divisor: int,
+    origin: int,
+    exponents: bytes,
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint32]]:
+    """Pack whole vectors and a last one; arguments as `vector_statistics` takes them.
+
+    Returns the payloads end to end, parameters of 16 bytes a vector (`PACKED_VECTOR`, offsets from the first
+    payload) and CRC-32C of each payload. Integers are origin + n * divisor, modulo 2^64; `exponents` of
+    decimals, ascending, are tried before all others.
+
+    ValueError: an int128 does not fit 64 bits, or a vector of them 56; the payload exceeds 64 GiB.
+    """
+
+def packing_sample(kind: str, values: Buffer, validity: Buffer | None, rows: int) -> dict[str, Any]:
+    """What rows say about how to pack their column; arguments as `vector_statistics` takes them.
+
+    `fits`: False where an int128 needs more than 64 bits, and then nothing else is meant. `bits`: a row, with
+    16 bytes of parameters a vector. `divisor`, `origin`: of all the rows. `exponents`: of most decimals, at
+    most three. `distinct`: estimated number of distinct values.
+    """
+
+def unpack_vectors(
+    kind: str,
+    payload: Buffer,
+    starts: NDArray[np.int64],
+    parameters: Buffer,
+    rows: NDArray[np.int64],
+    divisor: int,
+    origin: int,
+    values: Buffer,
+    bitmap: Buffer | None,
+) -> int:
+    """Decode vectors end to end into `values`, nulls as zeros, and `bitmap`; returns the number of nulls.
+
+    Vector v has `rows[v]` rows and its payload at byte `starts[v]` of `payload`. Offsets in parameters are
+    not looked at.
+
+    ValueError: parameters are impossible; names the vector's number in this call.
+    """
+
+def compare_packed(
+    kind: str,
+    payload: Buffer,
+    starts: NDArray[np.int64],
+    parameters: Buffer,
+    rows: NDArray[np.int64],
+    divisor: int,
+    origin: int,
+    terms: NDArray[np.int64],
+    bounds: Buffer,
+    nulls_pass: bool,
+    mask: Buffer,
+) -> int:
+    """Set bits of `mask` where rows pass, vectors end to end, and return how many do.
+
+    All terms must hold: a term is (number of its intervals, whether it is negated). `bounds` are keys, a low
+    and a high one an interval, both included, term after term: uint64, for int128 two words each, the low one
+    first. Keys order as values do (storage/core/order_key.hpp). `nulls_pass`: nulls pass as well.
+    """
+
+def pick_rows(
+    kind: str,
+    payload: Buffer,
+    starts: NDArray[np.int64],
+    parameters: Buffer,
+    rows: NDArray[np.int64],
+    divisor: int,
+    origin: int,
+    positions: NDArray[np.int64],
+    values: Buffer,
+    bitmap: Buffer | None,
+) -> int:
+    """Decode some rows of vectors in memory; returns how many are null.
+
+    `positions` ascend: places among the vectors' rows, end to end. Otherwise as `unpack_vectors`, for as many
+    rows as there are positions; `bitmap` must be given where a vector has nulls.
+
+    ValueError: parameters are impossible, or there is no such position.
+    """
+
+def packed_parts(
+    kind: str,
+    payload: Buffer,
+    starts: NDArray[np.int64],
+    parameters: Buffer,
+    rows: NDArray[np.int64],
+    divisor: int,
+    origin: int,
+) -> tuple[NDArray[np.uint8], NDArray[np.uint32], NDArray[np.uint32]]:
+    """Bounds and checksums of the parts of vectors; arguments as `unpack_vectors` takes them.
+
+    Returns bounds of shape (vectors, 2, 8), each part's lowest step and then each part's highest; CRC-32C of
+    each part's codes, eight a vector; and of what is behind the codes, one a vector. A part without values
+    goes from 255 to 0. Vectors without parts have bounds from 0 to 255, and no checksums: 0.
+
+    ValueError: parameters are impossible; names the vector's number in this call.
+    """
+
+def packed_places(
+    kind: str, parameters: Buffer, column_rows: int, data_bytes: int, rows: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Where in the column's data the 8 bytes start that `unpack_rows` wants of each row; ascending.
+
+    `parameters` are those of all vectors of a column of `column_rows` rows, whose payloads have `data_bytes`
+    bytes together. Words end at most 8 bytes behind them. `rows` are ascending.
+
+    ValueError: parameters are impossible, or there is no such row.
+    """
+
+def unpack_rows(
+    kind: str,
+    parameters: Buffer,
+    column_rows: int,
+    data_bytes: int,
+    divisor: int,
+    origin: int,
+    rows: NDArray[np.int64],
+    words: Buffer,
+    values: Buffer,
+    bitmap: Buffer,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Values and bitmap of rows, made of the words at `packed_places`; nulls as zeros.
+
+    Returns what is left to be read: positions in `rows`, and for each the place of 8 bytes for `unpack_rest`.
+    """
+
+def unpack_rest(
+    kind: str,
+    parameters: Buffer,
+    column_rows: int,
+    data_bytes: int,
+    rows: NDArray[np.int64],
+    positions: NDArray[np.int64],
+    words: Buffer,
+    values: Buffer,
+    bitmap: Buffer,
+) -> None:
+    """Put what `unpack_rows` left into values and bitmap; `positions` and `words` are of what it returned."""
+
+def simd_levels() -> list[str]:
+    """Instructions that packed columns may be read and written with here, least first; the last is used."""
+
+def use_simd_level(name: str) -> None:
+    """For tests and benchmarks: use one of `simd_levels`. Results do not depend on it."""
+
+def string_ends(
+    offsets: Buffer,
+    first_row: int,
+    rows: int,
+    data_size: int,
+    validity: Buffer | None,
+    validity_bit: int,
+    start: int,
+) -> NDArray[np.int64]:
+    """Where each string ends when they are laid end to end from `start`, nulls empty.
+
+    ValueError: `offsets` (int64) are not ascending within `data_size`.
+    """
+
+def copy_strings(
+    offsets: Buffer,
+    first_row: int,
+    rows: int,
+    data: Buffer,
+    validity: Buffer | None,
+    validity_bit: int,
+    target: Buffer,
+) -> None:
+    """Copy the bytes of the strings that are not null, end to end."""
+
+def string_statistics(
+    offsets: Buffer, rows: int, data: Buffer, data_start: int, validity: Buffer | None, utf8: bool
+) -> tuple[
+    NDArray[np.uint8],
+    NDArray[np.uint8],
+    NDArray[np.uint8],
+    NDArray[np.uint8],
+    NDArray[np.uint16],
+    NDArray[np.uint32],
+    NDArray[np.uint32],
+    int,
+]:
+    """Of every vector: lower bounds, their lengths, upper bounds, their lengths, nulls, two CRCs.
+
+    The checksums are those of the strings' bytes and of the offsets. Bounds are in cells of 16 bytes; a
+    length of 255 means that there is none. Last comes the first row that is not UTF-8, where that is asked,
+    or -1.
+    """
+
+def count_hit_pyramid(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each k below 64, how many distinct groups of 2^k rows hold one of the ascending `rows`.
+
+    And how many runs of such groups side by side they make.
+    """
+
+def join_offsets(
+    stored: Buffer, counts: NDArray[np.int64], data_size: int, joined: Buffer
+) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
+    """Make one row of offsets, from zero, of those of several vectors (`counts[v] + 1` each).
+
+    Returns the first vector whose offsets are not ascending within `data_size` (or -1), and where each
+    vector's bytes start and how many they are.
+    """
+
+class BlockFile:
+    """An open file as an array of blocks, for many threads at once.
+
+    Items ascend and lie within the file (ValueError); what cannot be read is a StorageError. Methods fill
+    `target` densely, and return commands and blocks.
+    """
+
+    @property
+    def block_size(self) -> int:
+        """Bytes of a block."""
+    @property
+    def io_path(self) -> str:
+        """How the kernel is asked."""
+    @property
+    def controller(self) -> SoftwareController | None:
+        """Who carries out the reads of this file and of all others that are opened so."""
+
+    def close(self) -> None:
+        """Later reads raise StorageError; those under way finish."""
+
+    def read_ranges(
+        self,
+        offsets: NDArray[np.int64],
+        lengths: NDArray[np.int64],
+        target: Buffer,
+        checksums: NDArray[np.uint32] | None = None,
+    ) -> tuple[int, int, int]:
+        """Read ranges; third is the first whose CRC-32C is not that in `checksums`, or -1."""
+
+    def gather(
+        self, base: int, stride: int, width: int, rows: NDArray[np.int64], target: Buffer
+    ) -> tuple[int, int]:
+        """`width` bytes at `base + row * stride` for each row."""
+
+    def gather_bits(self, base: int, rows: NDArray[np.int64], target: Buffer) -> tuple[int, int]:
+        """Each row's bit of the bitmap at byte `base`, packed."""
+
+def open_mapped(path: str | Path, expected_size: int, block_size: int) -> BlockFile:
+    """Read through a memory map; truncation while in use is a StorageError."""
+
+LARGEST_READ: int
+"""Most bytes of a command of files that `open_queue` opens."""
+
+def open_queue(
+    path: str | Path, expected_size: int, block_size: int, depth: int, io: str, patience: float
+) -> BlockFile:
+    """Read past the page cache by NVMe commands, `depth` at once; block size 0 is the device's.
+
+    `io` is `auto`, `io_uring` or `preadv`; a command that takes more than `patience` seconds is an NvmeError.
+    """
+
+def count_row_blocks(
+    base: int, stride: int, width: int, rows: NDArray[np.int64], block_size: int
+) -> tuple[int, int]:
+    """Runs of consecutive blocks, and distinct blocks, that `BlockFile.gather` would read."""
+
+def count_bit_blocks(base: int, rows: NDArray[np.int64], block_size: int) -> tuple[int, int]:
+    """The same for `BlockFile.gather_bits`."""
+
+def count_range_blocks(
+    offsets: NDArray[np.int64], lengths: NDArray[np.int64], block_size: int
+) -> tuple[int, int]:
+    """The same for `BlockFile.read_ranges`."""
+
+def fill_content(target: Buffer, seed: int, first_sector: int = 0) -> None:
+    """Write what benchmarks expect at sector (512 bytes) `first_sector` and those after it."""
+
+def find_wrong(data: Buffer, seed: int, first_sector: int = 0) -> int:
+    """Offset of the first 8 bytes that are not what `fill_content` writes there, or -1."""
+
+def draw_blocks(
+    pattern: str, blocks: int, clients: int, seed: int, theta: float, client: int, count: int
+) -> NDArray[np.uint64]:
+    """The first `count` blocks that a benchmark's client asks for: `sequential`, `random` or `zipf`."""
+
+def access_pattern(pattern: str, *, blocks: int, clients: int, seed: int, theta: float) -> bytes:
+    """An AccessPattern (driver/core/bench/access_pattern.hpp), for kernels: which blocks clients ask for."""
+
+class BenchBacking:
+    """What a benchmark reads and writes; the buffer protocol shows its bytes.
+
+    A path: a shared map of the first `size` bytes of the file. An empty one: memory. StorageError.
+    """
+
+    def __init__(self, path: str, size: int, writable: bool) -> None: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def fill(self, seed: int) -> None:
+        """Write the content of `seed` all over it, on all cores; a file's is on disk after that."""
+
+class BlockJob:
+    """What every client of a benchmark of blocks does; ValueError where it makes no sense."""
+
+    def __init__(
+        self,
+        *,
+        block_bytes: int,
+        blocks: int,
+        clients: int,
+        depth: int,
+        pattern: str,
+        theta: float,
+        write_share: float,
+        seed: int,
+        verify: bool,
+    ) -> None: ...
+
+class RingOptions:
+    """Queue pairs, a controller with one namespace, and the drives that it imitates (empty: none)."""
+
+    def __init__(
+        self,
+        *,
+        pairs: int,
+        depth: int,
+        transfer_bytes: int,
+        block_bytes: int,
+        threads: int,
+        direct: bool,
+        writable: bool,
+        profile: str,
+        drives: int,
+        deadline_seconds: float,
+    ) -> None: ...
+
+class BenchRun:
+    """Clients at work. Dropping it stops them."""
+
+    @property
+    def operations(self) -> int:
+        """So far."""
+    @property
+    def bytes(self) -> int:
+        """So far."""
+    @property
+    def seconds(self) -> float:
+        """Since they began."""
+    @property
+    def finished(self) -> bool:
+        """Whether all of them gave up by themselves."""
+    def stop(self) -> dict[str, Any]:
+        """End them, compare what was written, and add up; once. StorageError."""
+
+class BlockRun(BenchRun):
+    """Of blocks."""
+
+class CacheRun(BenchRun):
+    """Of pages, or of an array's elements, through a page cache."""
+
+def start_mapped_bench(backing: BenchBacking, job: BlockJob) -> BlockRun:
+    """Copy from and to the backing by memcpy."""
+
+def start_uring_bench(backing: BenchBacking, job: BlockJob, direct: bool) -> BlockRun:
+    """Read and write the backing's file by io_uring; `direct`: past the page cache."""
+
+def start_rings_bench(backing: BenchBacking, job: BlockJob, options: RingOptions) -> BlockRun:
+    """By NVMe commands, a queue pair for each client."""
+
+def start_cache_bench(
+    backing: BenchBacking,
+    options: RingOptions,
+    *,
+    cache_bytes: int,
+    warm: bool,
+    pattern: str,
+    theta: float,
+    seed: int,
+    verify: bool,
+) -> CacheRun:
+    """Pages of the options' `transfer_bytes`, a client for each queue pair."""
+
+def start_array_bench(
+    backing: BenchBacking,
+    options: RingOptions,
+    *,
+    cache_bytes: int,
+    element: str,
+    element_bytes: int,
+    pattern: str,
+    theta: float,
+    seed: int,
+    verify: bool,
+) -> CacheRun:
+    """Elements (`int8` to `float64`), gathered some hundreds at once."""
+
+class QueueMemory:
+    """Doorbells, rings, PRP lists and landing buffers of queue pairs, in page-aligned memory of this process.
+
+    ValueError: a shape that cannot be. Pairs to lease come first; `slots` 0 are as many as the depth allows.
+    """
+
+    def __init__(
+        self,
+        *,
+        leased_pairs: int = 1,
+        shared_pairs: int = 1,
+        depth: int = 256,
+        slots: int = 0,
+        slot_bytes: int = 4096,
+        block_bytes: int = 512,
+    ) -> None: ...
+    @property
+    def leased_pairs(self) -> int: ...
+    @property
+    def shared_pairs(self) -> int: ...
+    @property
+    def depth(self) -> int: ...
+    @property
+    def slots(self) -> int: ...
+    @property
+    def slot_bytes(self) -> int: ...
+    @property
+    def block_bytes(self) -> int: ...
+    @property
+    def flags_bytes(self) -> int:
+        """Shared memory that a thread block needs for a lease."""
+
+    @property
+    def address(self) -> int:
+        """Where the memory is in this process."""
+
+    @property
+    def size(self) -> int:
+        """Bytes at `address`."""
+
+    @property
+    def pool_bytes(self) -> int:
+        """Bytes of memory that a pool's users share: views and flags."""
+
+    def make_pool(self, rings: int, pool: int) -> tuple[bytes, bytes]:
+        """A QueuePoolView, and what must lie at address `pool` (a multiple of 128), of `pool_bytes`.
+
+        Both addresses are the running side's: `rings` is where it sees this memory. Rings must be fresh.
+        """
+
+    def pool_statistics(self, view: bytes, contents: bytes) -> list[tuple[int, int, int, int, int, bool]]:
+        """Doorbells, errors, missed, late, quarantined, broken of each pair, from a copy of a pool."""
+
+    def reset_rings(self) -> None:
+        """Make all rings and doorbells zeros again; nobody may be using them."""
+
+class FaultRule:
+    """One of a controller's faults: see bamquery.driver.faults.Fault."""
+
+    def __init__(
+        self,
+        kind: str,
+        *,
+        nsid: int,
+        opcode: int | None,
+        first_lba: int,
+        blocks: int | None,
+        probability: float,
+        most: int | None,
+        status: int,
+        delay: float,
+        window: int,
+        torn_at: int,
+    ) -> None:
+        """ValueError: no such kind, a delay or status that cannot be."""
+
+class ControllerActivity:
+    """Keeps a controller's threads awake until end() or its own end."""
+
+    def end(self) -> None: ...
+
+class SoftwareController:
+    """See bamquery.driver.controller.SoftwareController, which says what the members do."""
+
+    def __init__(
+        self,
+        memory: QueueMemory,
+        *,
+        threads: int = -1,
+        streaming_stores: bool = False,
+        executor_depth: int = 256,
+    ) -> None: ...
+    def add_memory(self, size: int, block_bytes: int) -> int: ...
+    def add_file(self, path: str | Path, block_bytes: int, direct: bool, writable: bool) -> int: ...
+    def memory(self, nsid: int) -> memoryview: ...
+    def remove_namespace(self, nsid: int, deadline: float) -> bool: ...
+    def set_faults(self, rules: list[FaultRule], seed: int) -> None: ...
+    def set_profile(
+        self,
+        name: str,
+        read_latency: float,
+        write_latency: float,
+        read_commands: float,
+        write_commands: float,
+        read_bytes: float,
+        write_bytes: float,
+        drives: int,
+    ) -> None: ...
+    def clear_profile(self) -> None: ...
+    def start(self) -> None: ...
+    def stop(self, deadline: float) -> bool: ...
+    def recreate_queues(self) -> None: ...
+    @property
+    def running(self) -> bool: ...
+    @property
+    def threads(self) -> int: ...
+    def wake(self) -> None: ...
+    def activity(self) -> ControllerActivity: ...
+    def service(self) -> bool: ...
+    def statistics(self) -> dict[str, Any]: ...
+
+class CpuQueueClient:
+    """See bamquery.driver.queue_client.QueueClient, which says what the members do."""
+
+    def __init__(self, memory: QueueMemory, controller: SoftwareController) -> None: ...
+    def read(self, nsid: int, lba: int, target: Buffer, deadline: float) -> None: ...
+    def write(self, nsid: int, lba: int, source: Buffer, deadline: float) -> None: ...
+    def flush(self, nsid: int, deadline: float) -> None: ...
+    def settle(self) -> tuple[int, int, int, int, int]: ...
+
+def drive_profiles() -> list[tuple[str, float, float, float, float, float, float]]:
+    """Name, latencies in seconds, commands a second, bytes a second; reads before writes."""
+
+def status_text(code: int) -> str:
+    """What a status (SCT << 8 | SC) means, in words."""
+
+def gpu_block_job(
+    *,
+    pattern: str,
+    theta: float,
+    blocks: int,
+    clients: int,
+    seed: int,
+    first_count: int,
+    run_seconds: float,
+    deadline_seconds: float,
+    write_share: float,
+    block_bytes: int,
+    lba_bytes: int,
+    nsid: int,
+    sweep_nap_ns: int,
+    verify: bool,
+    lanes: int,
+    batch: int,
+) -> bytes:
+    """A GpuBlockJob (driver/core/bench/gpu_job.hpp), for the kernels of driver/kernels/bench_block.cu."""
+
+class CpuPageCache:
+    """See bamquery.driver.array.PageCache, which says what the members do."""
+
+    def __init__(
+        self, memory: QueueMemory, controller: SoftwareController, *, page_count: int, page_bytes: int
+    ) -> None: ...
+    def flush(self, timeout: float) -> None: ...
+    def statistics(self) -> dict[str, int]: ...
+
+class CpuArray:
+    """Elements as bytes; see bamquery.driver.array.Array, which says what they are.
+
+    IndexError: no such element. NvmeError: what the controller answered.
+    """
+
+    def __init__(
+        self,
+        cache: CpuPageCache,
+        *,
+        nsid: int,
+        offset: int,
+        count: int,
+        element_bytes: int,
+        writable: bool,
+        timeout: float,
+    ) -> None: ...
+    @property
+    def address(self) -> int:
+        """For array_functions()."""
+
+    def gather(self, indices: NDArray[np.int64], out: Buffer) -> None: ...
+    def scatter(self, indices: NDArray[np.int64], values: Buffer) -> None: ...
+    def read(self, first: int, out: Buffer) -> None: ...
+    def write(self, first: int, values: Buffer) -> None: ...
+    def flush(self, timeout: float) -> None: ...
+
+def array_functions(element_bytes: int) -> tuple[int, int, int, int, int]:
+    """Addresses of C functions: read (array, index), write (array, index, bits), and how it went.
+
+    The last three take nothing: this thread's last status (SCT << 8 | SC), and where it failed (nsid, LBA).
+    """
+
+def page_cache_bytes(*, page_count: int, page_bytes: int, block_bytes: int) -> int:
+    """Size of the memory that holds a page cache; zeros are an empty one. ValueError: no such sizes."""
+
+def page_cache_view(
+    address: int, *, page_count: int, page_bytes: int, block_bytes: int
+) -> tuple[bytes, int, int]:
+    """A PageCacheView of a cache at an address (a multiple of 4096); offset and size of its counters."""
+
+def page_cache_counters(stripes: bytes) -> dict[str, int]:
+    """The sums of a cache's counters."""
+
+def shared_array_view(
+    *,
+    cache: bytes,
+    pool: bytes,
+    errors: int,
+    nsid: int,
+    offset: int,
+    namespace_blocks: int,
+    count: int,
+    element_bytes: int,
+    writable: bool,
+    timeout: float,
+) -> bytes:
+    """A SharedArrayView of a PageCacheView, a QueuePoolView and the address of an ErrorRecord."""

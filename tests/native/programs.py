@@ -51,6 +51,16 @@ def build(
     return compile_program(compiler(), [*FLAGS, *WARNINGS, *flags, *includes], sources, program)
 
 
+def joined(sources: Sequence[Path], folder: Path) -> Path:
+    """A source in ``folder`` that is all of these in their order.
+
+    Standard headers, which are most of what compiling each of them takes, are read once.
+    """
+    unit = folder / "joined.cpp"
+    unit.write_text("".join(f'#include "{source}"\n' for source in sources))
+    return unit
+
+
 def mutated(folder: Path, header: str, right: str, wrong: str) -> Path:
     """A root for headers in ``folder``: the core, but one of its headers says ``wrong`` for ``right``."""
     shutil.copytree(REPOSITORY / CORE, folder / CORE)

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.native.programs import build, native, run, sanitizer
+from tests.native.programs import build, joined, native, run, sanitizer
 
 SOURCES = native(
+    "queues/queue_memory",  # before those that use names of io_uring as theirs
     "controller/async_commands",
     "controller/copy_batch",
     "controller/drive_profile",
@@ -22,7 +23,6 @@ SOURCES = native(
     "executors/thread_pool",
     "files/bus_guard",
     "files/direct_io",
-    "queues/queue_memory",
 )
 
 
@@ -34,7 +34,7 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     folder = tmp_path_factory.mktemp("controller")
     flags = [*sanitizer(request.param, folder), "-O0"]  # compilers take a third less time
     tests = [Path(__file__).with_name(f"controller_{name}.cpp") for name in ("test", "load", "stress")]
-    return build(folder / "controller_test", [*tests, *SOURCES], flags=flags)
+    return build(folder / "controller_test", [joined([*tests, *SOURCES], folder)], flags=flags)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.native.programs import build, native, run, sanitizer
+from tests.native.programs import build, joined, native, run, sanitizer
 
 SOURCES = native(
     "executors/direct_executor",
@@ -29,7 +29,7 @@ def test_disk_under_sanitizers(sanitizers: str, tmp_path: Path) -> None:
         os.close(os.open(tmp_path / "probe", os.O_RDONLY | os.O_DIRECT))
     except OSError as error:
         pytest.skip(f"no direct reads here: {error}")
-    test = Path(__file__).with_name("uring_test.cpp")
-    done = run(build(tmp_path / "uring_test", [test, *SOURCES], flags=flags), tmp_path)
+    source = joined([Path(__file__).with_name("uring_test.cpp"), *SOURCES], tmp_path)
+    done = run(build(tmp_path / "uring_test", [source], flags=flags), tmp_path)
     assert done.returncode == 0, done.stderr
     assert "all disk tests passed" in done.stdout or "without io_uring" in done.stdout

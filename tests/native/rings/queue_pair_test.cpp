@@ -15,13 +15,6 @@ namespace {
 
 using Pair = QueuePair<Scope::kDevice>;
 
-Deadline later() { return Deadline::in(kLong); }
-
-// A time that is over: one look.
-constexpr Deadline kNow{0};
-
-Request read(std::uint64_t lba, std::uint32_t blocks = 1) { return {Opcode::kRead, 1, lba, blocks}; }
-
 QueueShape one_pair(std::uint32_t depth, std::uint32_t slot_bytes = 512) {
   return {.leased_pairs = 0, .shared_pairs = 1, .depth = depth, .slots = depth - 1, .slot_bytes = slot_bytes};
 }
@@ -252,7 +245,7 @@ void test_deadline() {
 }
 
 // Each way to break the protocol ends all waits at once.
-void test_broken() {
+void test_broken_pair() {
   struct Way {
     std::uint32_t head;
     std::uint16_t id, queue;
@@ -345,7 +338,7 @@ void test_queue_pair() {
     for (const std::uint32_t patience : {0u, 64u}) test_many_threads(depth, patience);
   }
   test_deadline();
-  test_broken();
+  test_broken_pair();
   test_statuses();
 }
 

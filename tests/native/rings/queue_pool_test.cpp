@@ -12,12 +12,6 @@
 namespace bamquery {
 namespace {
 
-constexpr Deadline kNow{0};
-
-Deadline later() { return Deadline::in(kLong); }
-
-Request read(std::uint64_t lba) { return {Opcode::kRead, 1, lba, 1}; }
-
 QueueShape shape(std::uint32_t leased, std::uint32_t shared, std::uint32_t depth) {
   return {
       .leased_pairs = leased, .shared_pairs = shared, .depth = depth, .slots = depth - 1, .slot_bytes = 512};
@@ -127,7 +121,7 @@ void test_quarantine() {
   }
 }
 
-void test_broken() {
+void test_broken_lease() {
   Rings rings(shape(2, 0, 4));
   RingController controller(rings.memory);
   Flags flags(rings.pool);
@@ -160,7 +154,7 @@ void test_queue_pool() {
   test_turns(2, 64);
   test_none_left();
   test_quarantine();
-  test_broken();
+  test_broken_lease();
   test_shared();
 }
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.native.programs import build, native, run, sanitizer
+from tests.native.programs import build, joined, native, run, sanitizer
 
 SOURCES = [
     *(
@@ -16,7 +16,7 @@ SOURCES = [
 
 
 def built(sanitizers: str, folder: Path) -> Path:
-    return build(folder / "rings_test", SOURCES, flags=sanitizer(sanitizers, folder))
+    return build(folder / "rings_test", [joined(SOURCES, folder)], flags=sanitizer(sanitizers, folder))
 
 
 # All in one test, so that the program is built once.

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
+from tests.effort import spread
 from tests.forced_forms import FORMS, forced_form
 from tests.sql import test_slt
 
-_SHORT = ("joins/joins", "set_operations/set_operations", "types/types")
+_CASES = [
+    *((form, "types/types") for form in FORMS),
+    *spread(product(FORMS, ("joins/joins", "set_operations/set_operations")), 3),
+]
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_answers_do_not_depend_on_forms(form: str, device_name: str) -> None:
+@pytest.mark.long
+@pytest.mark.parametrize(("form", "name"), _CASES)
+def test_answers_do_not_depend_on_forms(form: str, name: str, device_name: str) -> None:
     with forced_form(form):
-        for name in _SHORT:
-            test_slt.test_bamquery(test_slt.FOLDER / f"{name}.slt", device_name, lambda *_: None)
+        test_slt.test_bamquery(test_slt.FOLDER / f"{name}.slt", device_name, lambda *_: None)

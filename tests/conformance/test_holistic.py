@@ -21,9 +21,9 @@ from bamquery.engine.operators.scan import chunks as scan_chunks
 from bamquery.errors import UnsupportedError
 from tests.values import plain, same
 
-ROWS = 24_000
+ROWS = 12_000
 _HERE = {"HUGEINT": "DECIMAL(38,0)"}
-LIMIT = 300_000
+LIMIT = 150_000
 """Of which two thirds are for what operators hold: the values of a column alone are more."""
 
 
@@ -84,8 +84,8 @@ QUERIES = {
     "several keys": "SELECT few, word, b, median(row) FROM t GROUP BY ALL",
     "a key of texts": """SELECT word, quantile_cont(i, 0.2), quantile_disc(s, 0.8), first(row)
         FROM t GROUP BY word""",
-    "a key of doubles": "SELECT CASE WHEN row > 12000 THEN x END AS k, median(i), mode(s) FROM t GROUP BY k",
-    "filters": """SELECT b, median(i) FILTER (row > 9000), median(i), mode(i) FILTER (i < 0), count(i),
+    "a key of doubles": "SELECT CASE WHEN row > 6000 THEN x END AS k, median(i), mode(s) FROM t GROUP BY k",
+    "filters": """SELECT b, median(i) FILTER (row > 4500), median(i), mode(i) FILTER (i < 0), count(i),
         mad(f) FILTER (few = 99), entropy(f) FILTER (few = 99) FROM t GROUP BY b""",
     "nothing but nulls": "SELECT b, median(nullif(i, i)), mode(nullif(s, s)), median(i) FROM t GROUP BY b",
     "different values": """SELECT median(DISTINCT i), median(i), mode(DISTINCT row - row), count(DISTINCT s),
@@ -94,13 +94,13 @@ QUERIES = {
         mad(DISTINCT f)
         FROM t GROUP BY b""",
     "grouping sets": """SELECT b, few, median(i), GROUPING(b, few) AS g
-        FROM t WHERE row < 15000 GROUP BY GROUPING SETS ((b), (few), ())""",
-    "texts beside": """SELECT b, median(i), string_agg(s, '-' ORDER BY row) FILTER (row % 2000 = 0), mode(s)
+        FROM t WHERE row < 7500 GROUP BY GROUPING SETS ((b), (few), ())""",
+    "texts beside": """SELECT b, median(i), string_agg(s, '-' ORDER BY row) FILTER (row % 1000 = 0), mode(s)
         FROM t GROUP BY b""",
     "over groups": """SELECT median(n), mode(n ORDER BY k), entropy(n), mad(n) FROM
-        (SELECT row % 9000 AS k, sum(i) + 9 AS n FROM t GROUP BY k)""",
+        (SELECT row % 4500 AS k, sum(i) + 9 AS n FROM t GROUP BY k)""",
 }
-LIMITS = {"different values": 2 * LIMIT}
+LIMITS = {"different values": 2 * LIMIT, "different values of groups": 2 * LIMIT}
 """Of queries that hold much at once: a part of the limit is certain for each, here too little to sort."""
 EXTREMES = {
     "of all rows": """SELECT arg_min(s, f ORDER BY row DESC), arg_max(x, f ORDER BY i), arg_max(s,
@@ -125,8 +125,8 @@ def oracle() -> Iterator[duckdb.DuckDBPyConnection]:
 def connection(
     tmp_path: Path, device: Device[Any], device_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Connection]:
-    monkeypatch.setattr(framing, "GATHERED_ROWS", 1200 // device.task_size)
-    monkeypatch.setattr(gathered_values, "_LEAST_ROWS", 1000)
+    monkeypatch.setattr(framing, "GATHERED_ROWS", 600 // device.task_size)
+    monkeypatch.setattr(gathered_values, "_LEAST_ROWS", 500)
     for limit in ("FIRST_VECTORS", "CHUNK_VECTORS"):
         monkeypatch.setattr(scan_chunks, limit, 1)
     with bamquery.connect(tmp_path / "db", device=device_name, memory_limit=f"{LIMIT} B", threads=2) as found:

@@ -19,6 +19,7 @@ from bamquery.storage.statistics.vectors_file import (
     sections,
     sections_text,
 )
+from tests.effort import effort
 from tests.fuzz.fragment_mutations import rows
 
 SCRIPT = Path(__file__).parent / "fragment_mutations.py"
@@ -35,9 +36,10 @@ def run(folder, kind, seed, count):
 PLAIN, PACKED = ["vectors", "data"], ["packed vectors", "packed data", "parameters", "values"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", PLAIN + PACKED)
 def test_mutated_fragments(tmp_path, kind):
-    run(tmp_path, kind, 0, 100)
+    run(tmp_path, kind, 0, effort(40, 100))
 
 
 @pytest.mark.slow

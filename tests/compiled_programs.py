@@ -39,7 +39,7 @@ def compile_program(
     def made(name: str, *inputs: str | Path) -> Path:
         return _keep(name, lambda part: subprocess.run([*command, *inputs, "-o", part], check=True))
 
-    digests = [_digest(compiler, flags, source) for source in sources]
+    digests = [_digest(compiler, flags, source, precompiled) for source in sources]
     if len(sources) == 1:
         kept = made(digests[0], *sources)
     else:
@@ -82,10 +82,16 @@ def _keep(name: str, make: Callable[[Path], object]) -> Path:
     return kept
 
 
-def _digest(compiler: str, flags: Sequence[str], source: Path) -> str:
-    """Of a source after the preprocessor, headers included, of the flags, and of which compiler it is."""
-    command = [compiler, *flags, "-w", "-E", "-P", source]
+def _digest(compiler: str, flags: Sequence[str], source: Path, precompiled: Path | None = None) -> str:
+    """Of a source after the preprocessor, headers included, of the flags, and of which compiler it is.
+
+    Of a precompiled header it has what that is kept as, which is a digest of its text, not the text again.
+    """
+    searched = [] if precompiled is None else [f"-iquote{precompiled}", "-fpch-preprocess"]
+    command = [compiler, *searched, *flags, "-w", "-E", "-P", source]
     text = subprocess.run(command, check=True, capture_output=True).stdout
+    for header in [] if precompiled is None else precompiled.rglob("*.gch"):
+        text = text.replace(str(header).encode(), header.readlink().name.encode())
     stable = [flag for flag in flags if not flag.startswith("-iquote")]
     return hashlib.sha256("\0".join([_version(compiler), *stable, ""]).encode() + text).hexdigest()
 

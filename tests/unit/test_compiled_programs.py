@@ -1,5 +1,6 @@
 """Programs of tests are compiled once, whoever asks for them; again where what they are made of changed."""
 
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from tests import compiled_programs
 from tests.compiled_programs import compile_program, precompile
+from tests.native import programs
 
 COMPILER = """#!/bin/sh
 # Writes down what it is asked for; programs are their sources' text.
@@ -107,3 +109,19 @@ def test_a_header_is_read_once_and_looked_for_first(compiler: str, tmp_path: Pat
     first, second = made(tmp_path)
     assert "c++-header" in first
     assert second.index(f"-iquote{folder}") < second.index(f"-iquote{tmp_path} ")
+
+
+def test_a_precompiled_header_that_changed_makes_another_program(tmp_path: Path) -> None:
+    header, source = Path("room", "answer.hpp"), tmp_path / "a.cpp"
+    (tmp_path / "room").mkdir()
+    source.write_text(f'#include "{header}"\nint main() {{ return answer; }}\n')
+    flags = ["-O0", f"-iquote{tmp_path}"]
+    answers = []
+    for number in (3, 4, 3):
+        (tmp_path / header).write_text(f"inline int answer = {number};\n")
+        folder = precompile(programs.compiler(), flags, tmp_path, header, tmp_path / f"made{len(answers)}")
+        program = compile_program(programs.compiler(), flags, [source], tmp_path / "a", precompiled=folder)
+        answers.append(subprocess.run([program], check=False).returncode)
+    assert answers == [3, 4, 3]
+    kept = [path.suffix for path in (tmp_path / "kept").iterdir()]
+    assert len(kept) - kept.count(".lock") == 4  # two headers, two programs

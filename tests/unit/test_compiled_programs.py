@@ -112,15 +112,16 @@ def test_a_header_is_read_once_and_looked_for_first(compiler: str, tmp_path: Pat
 
 
 def test_a_precompiled_header_that_changed_makes_another_program(tmp_path: Path) -> None:
-    header, source = Path("room", "answer.hpp"), tmp_path / "a.cpp"
-    (tmp_path / "room").mkdir()
+    header, source = Path("room", "answer.hpp"), tmp_path / "elsewhere" / "a.cpp"
+    for folder in ("room", "elsewhere"):
+        (tmp_path / folder).mkdir()
     source.write_text(f'#include "{header}"\nint main() {{ return answer; }}\n')
     flags = ["-O0", f"-iquote{tmp_path}"]
     answers = []
     for number in (3, 4, 3):
         (tmp_path / header).write_text(f"inline int answer = {number};\n")
-        folder = precompile(programs.compiler(), flags, tmp_path, header, tmp_path / f"made{len(answers)}")
-        program = compile_program(programs.compiler(), flags, [source], tmp_path / "a", precompiled=folder)
+        found = precompile(programs.compiler(), flags, tmp_path, header, tmp_path / f"made{len(answers)}")
+        program = compile_program(programs.compiler(), flags, [source], tmp_path / "a", precompiled=found)
         answers.append(subprocess.run([program], check=False).returncode)
     assert answers == [3, 4, 3]
     kept = [path.suffix for path in (tmp_path / "kept").iterdir()]

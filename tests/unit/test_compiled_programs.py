@@ -117,7 +117,7 @@ def test_a_precompiled_header_that_changed_makes_another_program(tmp_path: Path)
         (tmp_path / folder).mkdir()
     source.write_text(f'#include "{header}"\nint main() {{ return answer; }}\n')
     flags = ["-O0", f"-iquote{tmp_path}"]
-    answers = []
+    answers: list[int] = []
     for number in (3, 4, 3):
         (tmp_path / header).write_text(f"inline int answer = {number};\n")
         found = precompile(programs.compiler(), flags, tmp_path, header, tmp_path / f"made{len(answers)}")

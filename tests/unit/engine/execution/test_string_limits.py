@@ -36,8 +36,8 @@ def batch() -> pa.RecordBatch:
     return pa.record_batch({"s": pa.array([f"{i:03}" for i in range(ROWS)], TEXT)})
 
 
-def connection(tmp_path: Path) -> Any:
-    con = bamquery.connect(tmp_path / "db", threads=2, memory_limit="64 MiB")
+def connection(tmp_path: Path, memory_limit: str = "64 MiB") -> Any:
+    con = bamquery.connect(tmp_path / "db", threads=2, memory_limit=memory_limit)
     con.load("t", pa.table({"i": range(ROWS), "s": [f"{i:03}" for i in range(ROWS)]}))
     return con
 
@@ -137,42 +137,42 @@ def test_queries_under_a_small_limit(tmp_path: Path, query: str, answer: object)
 @pytest.mark.parametrize(
     ("query", "answer"),
     [
-        ("SELECT count(DISTINCT repeat(s, 30000)) FROM t", ROWS),
-        ("SELECT count(*) FROM (SELECT DISTINCT repeat(s, 30000) FROM t)", ROWS),
-        ("SELECT count(*) FROM (SELECT repeat(s, 30000) FROM t GROUP BY ROLLUP (repeat(s, 30000), i))", 2001),
-        ("SELECT sum(length(m)) FROM (SELECT first(repeat(s, 30000)) AS m FROM t GROUP BY i)", 90_000_000),
-        ("SELECT length(quantile_disc(repeat(s, 30000), 0.5)) FROM t", 90_000),
-        ("SELECT count(*) FROM (SELECT DISTINCT ON (repeat(s, 30000)) i FROM t ORDER BY ALL)", ROWS),
-        ("SELECT max(r) FROM (SELECT rank() OVER (ORDER BY repeat(s, 30000)) AS r FROM t)", ROWS),
+        ("SELECT count(DISTINCT repeat(s, 10000)) FROM t", ROWS),
+        ("SELECT count(*) FROM (SELECT DISTINCT repeat(s, 10000) FROM t)", ROWS),
+        ("SELECT count(*) FROM (SELECT repeat(s, 10000) FROM t GROUP BY ROLLUP (repeat(s, 10000), i))", 2001),
+        ("SELECT sum(length(m)) FROM (SELECT first(repeat(s, 10000)) AS m FROM t GROUP BY i)", 30_000_000),
+        ("SELECT length(quantile_disc(repeat(s, 10000), 0.5)) FROM t", 30_000),
+        ("SELECT count(*) FROM (SELECT DISTINCT ON (repeat(s, 10000)) i FROM t ORDER BY ALL)", ROWS),
+        ("SELECT max(r) FROM (SELECT rank() OVER (ORDER BY repeat(s, 10000)) AS r FROM t)", ROWS),
         (
-            "SELECT sum(length(m)) FROM (SELECT lag(repeat(s, 30000)) OVER (ORDER BY i) AS m FROM t)",
-            (ROWS - 1) * 90_000,
+            "SELECT sum(length(m)) FROM (SELECT lag(repeat(s, 10000)) OVER (ORDER BY i) AS m FROM t)",
+            (ROWS - 1) * 30_000,
         ),
         (
-            "SELECT sum(n) FROM (SELECT count(repeat(s, 1000 * i)) FILTER (WHERE i < 50) "
+            "SELECT sum(n) FROM (SELECT count(repeat(s, 300 * i)) FILTER (WHERE i < 50) "
             "OVER (PARTITION BY i % 2) AS n FROM t)",
             25_000,
         ),
-        ("SELECT count(*) FROM t JOIN t AS u ON repeat(t.s, 30000) = repeat(u.s, 30000)", ROWS),
-        ("SELECT count(*) FROM t WHERE repeat(s, 30000) IN (SELECT repeat(s, 30000) FROM t)", ROWS),
+        ("SELECT count(*) FROM t JOIN t AS u ON repeat(t.s, 10000) = repeat(u.s, 10000)", ROWS),
+        ("SELECT count(*) FROM t WHERE repeat(s, 10000) IN (SELECT repeat(s, 10000) FROM t)", ROWS),
         (
-            "SELECT count(*) FROM t JOIN t AS u ON t.i % 500 = u.i % 500 AND repeat(t.s, 30000) < u.s || u.s",
+            "SELECT count(*) FROM t JOIN t AS u ON t.i % 500 = u.i % 500 AND repeat(t.s, 10000) < u.s || u.s",
             500,
         ),
         pytest.param(
             "SELECT count(*) FROM t ASOF JOIN t AS u ON t.i % 10 = u.i % 10 "
-            "AND repeat(t.s, 30000) >= repeat(u.s, 30000)",
+            "AND repeat(t.s, 10000) >= repeat(u.s, 10000)",
             ROWS,
             marks=pytest.mark.slow,
         ),
         (
-            "SELECT count(*) FROM (SELECT repeat(s, 30000) FROM t INTERSECT SELECT s FROM t)",
+            "SELECT count(*) FROM (SELECT repeat(s, 10000) FROM t INTERSECT SELECT s FROM t)",
             0,
         ),
     ],
 )
 def test_what_holds_texts_under_a_small_limit(tmp_path: Path, query: str, answer: object) -> None:
-    with connection(tmp_path) as con:
+    with connection(tmp_path, "21 MiB") as con:
         assert con.sql(query).fetchall() == [(answer,)]
 
 

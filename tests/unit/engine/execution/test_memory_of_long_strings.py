@@ -11,9 +11,9 @@ import pytest
 
 import bamquery
 
-LIMIT = 64 << 20
+LIMIT = 32 << 20
 OVER = 1.25
-LONG = "repeat('x', 500000)"
+LONG = "repeat('x', 250000)"
 
 CHILD = """
 import json, sys
@@ -99,7 +99,7 @@ CONSTANTS = {
     "least": f"least('y' || i, {LONG})",
     "nullif": f"nullif({LONG}, i::VARCHAR)",
     "substr": f"substr({LONG}, 1 + i % 100)",
-    "left": f"left({LONG}, 500000 - i)",
+    "left": f"left({LONG}, 250000 - i)",
     "concat": f"{LONG} || i",
     "upper": f"upper(CASE WHEN i > 5 THEN {LONG} ELSE 'a' END)",
 }
@@ -110,7 +110,7 @@ def test_long_constants_beside_rows(database: Path) -> None:
     found = answers(database, *(f"{select} FROM (SELECT {one} x FROM few)" for one in CONSTANTS.values()))
     for count, longest in found:  # type: ignore[misc]
         assert count == 360
-        assert 499_999 <= longest <= 500_004
+        assert 249_999 <= longest <= 250_004
 
 
 ON_ALL_ROWS = (
@@ -124,7 +124,7 @@ ON_ALL_ROWS = (
 
 def test_a_long_text_on_all_rows(database: Path) -> None:
     found = answers(database, *(f"SELECT sum(length(x))::BIGINT {one}" for one in ON_ALL_ROWS))
-    assert found == [(180_000_000,)] * len(ON_ALL_ROWS)
+    assert found == [(90_000_000,)] * len(ON_ALL_ROWS)
 
 
 WINDOWS = {
@@ -132,9 +132,9 @@ WINDOWS = {
     "by partition": ("string_agg(i::VARCHAR, ',') OVER (PARTITION BY i % 2)", 14_444),
     "of all": ("string_agg(i::VARCHAR, ',') OVER ()", 28_889),
     "rows before": ("string_agg(i::VARCHAR, ',') OVER (ORDER BY i ROWS 2000 PRECEDING)", 10_004),
-    "first": (f"first_value(CASE WHEN i = 0 THEN {LONG} ELSE i::VARCHAR END) OVER (ORDER BY i)", 500_000),
-    "greatest": (f"max(CASE WHEN i = 0 THEN {LONG} ELSE i::VARCHAR END) OVER (ORDER BY i)", 500_000),
-    "default": (f"lag(i::VARCHAR, 300, {LONG}) OVER (ORDER BY i)", 500_000),
+    "first": (f"first_value(CASE WHEN i = 0 THEN {LONG} ELSE i::VARCHAR END) OVER (ORDER BY i)", 250_000),
+    "greatest": (f"max(CASE WHEN i = 0 THEN {LONG} ELSE i::VARCHAR END) OVER (ORDER BY i)", 250_000),
+    "default": (f"lag(i::VARCHAR, 300, {LONG}) OVER (ORDER BY i)", 250_000),
 }
 
 

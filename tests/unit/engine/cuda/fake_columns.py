@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import ctypes
+import functools
+from collections.abc import Callable
 from decimal import Context, Decimal
 from enum import IntEnum
 from typing import Any
@@ -107,23 +109,40 @@ class Scalar:
 
 
 def wrapped(value: Any, kind: DataType) -> Any:
-    if value is None or kind.id() == TypeId.STRING:
-        return value
-    if kind.id() in FLOATS:
-        with np.errstate(all="ignore"):
-            return float(FLOATS[kind.id()](value))
-    if kind.id() == TypeId.BOOL8:
-        return bool(value)
-    bits = 128 if kind.id() == TypeId.DECIMAL128 else 8 * STORED[kind.id()]().itemsize
-    value = int(value) & ((1 << bits) - 1)
-    signed = kind.id() == TypeId.DECIMAL128 or np.issubdtype(STORED[kind.id()], np.signedinteger)
-    return value - (1 << bits) if signed and value >> (bits - 1) else value
+    return None if value is None else _wrapping(kind.id())(value)
+
+
+@functools.cache
+def _wrapping(type_id: Any) -> Callable[[Any], Any]:
+    """What values come to in a type, which is asked for them one by one, and so is quick where they fit."""
+    if type_id == TypeId.STRING:
+        return lambda value: value
+    if type_id in FLOATS:
+        return float if type_id == TypeId.FLOAT64 else _single
+    if type_id == TypeId.BOOL8:
+        return bool
+    bits = 128 if type_id == TypeId.DECIMAL128 else 8 * STORED[type_id]().itemsize
+    signed = type_id == TypeId.DECIMAL128 or np.issubdtype(STORED[type_id], np.signedinteger)
+    low = -(1 << (bits - 1)) if signed else 0
+    end = low + (1 << bits)
+
+    def wrap(value: Any) -> int:
+        number = int(value)
+        return number if low <= number < end else (number - low) % (1 << bits) + low
+
+    return wrap
+
+
+def _single(value: Any) -> float:
+    with np.errstate(all="ignore"):
+        return float(np.float32(value))
 
 
 def _raw(data: Any) -> bytes:
     """What is in a buffer; memory of somebody else's only has an address."""
     if hasattr(data, "array"):
-        return bytes(data.array.tobytes())
+        raw: bytes = data.array.tobytes()
+        return raw
     return ctypes.string_at(data.ptr, data.size)
 
 
@@ -152,20 +171,21 @@ class Column:
     @classmethod
     def from_values(cls, values: list[Any], kind: DataType) -> Column:
         assert kind.id() != TypeId.LIST
-        stored = [wrapped(value, kind) for value in values]
-        mask = np.array([value is not None for value in stored], bool)
-        nulls = int((~mask).sum())
+        wrap = _wrapping(kind.id())
+        stored = [None if value is None else wrap(value) for value in values]
+        nulls = stored.count(None)
+        mask = Buffer(np.array([value is not None for value in stored], bool)) if nulls else None
         if kind.id() == TypeId.STRING:
             texts = np.empty(len(stored), object)
             texts[:] = [b"" if v is None else v for v in stored]
             offsets = cls.from_values([0] * (len(stored) + 1), DataType(TypeId.INT32))
-            return cls(kind, len(stored), Buffer(texts), Buffer(mask) if nulls else None, nulls, 0, [offsets])
+            return cls(kind, len(stored), Buffer(texts), mask, nulls, 0, [offsets])
         if kind.id() == TypeId.DECIMAL128:
             raw = b"".join((v or 0).to_bytes(16, "little", signed=True) for v in stored)
         else:
             raw = np.array([0 if v is None else v for v in stored], STORED[kind.id()]).tobytes()
         buffer = Buffer(np.frombuffer(raw, np.uint8))
-        return cls(kind, len(stored), buffer, Buffer(mask) if nulls else None, nulls, 0, [])
+        return cls(kind, len(stored), buffer, mask, nulls, 0, [])
 
     def values(self) -> list[Any]:
         kind, size, data, mask, _, offset = self._parts

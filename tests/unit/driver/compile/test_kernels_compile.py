@@ -1,7 +1,7 @@
 """Every kernel and every header of the core compiles under NVRTC, without a warning, where no GPU is.
 
 Those that a user runs compile for one architecture in `make test`, for every one in `make test-slow`, with
-the kernels of benchmarks.
+the kernels of benchmarks. What came of the same text, headers, options and compiler is kept between runs.
 """
 
 from pathlib import Path
@@ -27,16 +27,19 @@ HEADER_NAMES = sorted(
 )
 
 
-def compile_clean(source: Path, architecture: str, folder: Path) -> bytes:
-    compiled = compile_kernel(source, CompileOptions(architecture), KernelCache(folder / "cache"))
+KEPT = KernelCache(Path(__file__).parents[4] / "build" / "kernels")
+
+
+def compile_clean(source: Path, architecture: str) -> bytes:
+    compiled = compile_kernel(source, CompileOptions(architecture), KEPT)
     assert compiled.log == "", compiled.log
     return compiled.code
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
-def test_a_kernel_compiles(source: Path, architecture: str, tmp_path: Path) -> None:
-    code = compile_clean(source, architecture, tmp_path)
+def test_a_kernel_compiles(source: Path, architecture: str) -> None:
+    code = compile_clean(source, architecture)
     assert code.startswith(b"\x7fELF")
 
 
@@ -49,28 +52,26 @@ C_TYPES = [
 @pytest.mark.parametrize(
     "c_type", ["int64_t", *(pytest.param(name, marks=SLOW) for name in C_TYPES if name != "int64_t")]
 )
-def test_the_filter_compiles_for_a_type(c_type: str, tmp_path: Path) -> None:
+def test_the_filter_compiles_for_a_type(c_type: str) -> None:
     options = CompileOptions("sm_90", defines=(f"BAMQUERY_SCAN_TYPE={c_type}",))
-    compiled = compile_kernel(ENGINE_KERNELS / "scan_filter.cu", options, KernelCache(tmp_path / "cache"))
+    compiled = compile_kernel(ENGINE_KERNELS / "scan_filter.cu", options, KEPT)
     assert compiled.log == "", compiled.log
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("c_type", ["int8_t", "int64_t", "uint64_t", "float", "ScanDecimal"])
 @pytest.mark.parametrize("file", ["packed/filter", "packed/gather", "packed/blocks", "packed/mapped"])
-def test_kernels_of_packed_columns_compile_for_a_type(file: str, c_type: str, tmp_path: Path) -> None:
+def test_kernels_of_packed_columns_compile_for_a_type(file: str, c_type: str) -> None:
     options = CompileOptions("sm_90", defines=(f"BAMQUERY_SCAN_TYPE={c_type}",))
-    compiled = compile_kernel(ENGINE_KERNELS / f"{file}.cu", options, KernelCache(tmp_path / "cache"))
+    compiled = compile_kernel(ENGINE_KERNELS / f"{file}.cu", options, KEPT)
     assert compiled.log == "", compiled.log
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("c_type", ["int8_t", "int64_t", "uint64_t", "float", "double"])
-def test_pruning_of_packed_columns_compiles_for_a_type(c_type: str, tmp_path: Path) -> None:
+def test_pruning_of_packed_columns_compiles_for_a_type(c_type: str) -> None:
     options = CompileOptions("sm_90", defines=(f"BAMQUERY_SCAN_TYPE={c_type}",))
-    compiled = compile_kernel(
-        ENGINE_KERNELS / "packed" / "prune.cu", options, KernelCache(tmp_path / "cache")
-    )
+    compiled = compile_kernel(ENGINE_KERNELS / "packed" / "prune.cu", options, KEPT)
     assert compiled.log == "", compiled.log
 
 
@@ -79,11 +80,11 @@ def test_pruning_of_packed_columns_compiles_for_a_type(c_type: str, tmp_path: Pa
 def test_a_header_compiles_alone(name: str, tmp_path: Path) -> None:
     source = tmp_path / "alone.cu"
     source.write_text(f'#include "{name}"\n')
-    compile_clean(source, "sm_90", tmp_path)
+    compile_clean(source, "sm_90")
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_all_headers_compile_together(architecture: str, tmp_path: Path) -> None:
     source = tmp_path / "together.cu"
     source.write_text("".join(f'#include "{name}"\n' for name in HEADER_NAMES))
-    compile_clean(source, architecture, tmp_path)
+    compile_clean(source, architecture)

@@ -95,7 +95,8 @@ def test_walks_are_the_operators(
     ):
         con.sql(statement)
         other.execute(statement)
-    for walk in WALKS:
+    every = effort(2, 1)  # half of the walks over the one type, the others over the next
+    for walk in WALKS[list(NODES).index(kind) % every :: every]:
         sql = f"WITH RECURSIVE t(node, d) AS ({walk}) SELECT node, d FROM t"
         with only_columns():
             rows = con.sql(sql)

@@ -121,6 +121,19 @@ def test_make_has_the_targets(page: str) -> None:
     assert said - targets == set()
 
 
+def test_make_gives_programs_the_options_that_they_have() -> None:
+    makefile = (REPOSITORY / "Makefile").read_text("utf-8").replace("\\\n", " ")
+    commands = re.findall(r"python -m (tests[\w.]+)(.*)", makefile)
+    assert commands
+    unknown = [
+        (module, option)
+        for module, rest in commands
+        for option in re.findall(r"(?<=\s)--[a-z-]+", rest)
+        if f'"{option}"' not in (REPOSITORY / f"{module.replace('.', '/')}.py").read_text("utf-8")
+    ]
+    assert unknown == []
+
+
 def source_folders() -> list[str]:
     return sorted(
         {

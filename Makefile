@@ -47,10 +47,10 @@ test-torch: $(VENV)/.installed-test ## tensors; torch is large, so it is no part
 N ?= 100000
 SEED ?= 1000
 random-queries: $(VENV)/.installed-test ## as many as N says, answered by DuckDB too
-	$(BIN)/python -m tests.sql.randomized.run --queries $(N) --seeds $(SEED) --jobs $$(nproc)
+	$(BIN)/python -m tests.sql.randomized.run --queries $(N) --seed $(SEED) --jobs $$(nproc)
 
 fuzz: $(VENV)/.installed-test ## N/20 damaged files, N/40 databases, N/10 statements, N/600 kills
-	$(BIN)/python -m tests.fuzz.run --databases $$(($(N) / 40)) --files $$(($(N) / 20)) --statements $$(($(N) / 10)) --kills $$(($(N) / 600)) --seeds $(SEED) --jobs $$(nproc)
+	$(BIN)/python -m tests.fuzz.run --databases $$(($(N) / 40)) --files $$(($(N) / 20)) --statements $$(($(N) / 10)) --kills $$(($(N) / 600)) --seed $(SEED) --jobs $$(nproc)
 
 ROOM ?= windows
 JOBS ?= $$(nproc)
@@ -60,13 +60,13 @@ mutation: $(VENV)/.installed-test ## N faults put into ROOM, one at a time: how 
 	$(BIN)/python -m tests.mutation.run --room $(ROOM) --mutants $(N) --seeds $(SEED) --jobs $(JOBS)
 
 random-casts: $(VENV)/.installed-test ## casts and operators over extreme values, answered by DuckDB too
-	$(BIN)/python -m tests.sql.randomized.casts.run --casts $(N) --seeds $(SEED) --jobs $$(nproc)
+	$(BIN)/python -m tests.sql.randomized.casts.run --casts $(N) --seed $(SEED) --jobs $$(nproc)
 
 random-calls: $(VENV)/.installed-test ## calls of every function with arguments at the ends of types, answered by DuckDB too
-	$(BIN)/python -m tests.sql.randomized.casts.calls --calls $(N) --seeds $(SEED) --jobs $$(nproc)
+	$(BIN)/python -m tests.sql.randomized.casts.calls --calls $(N) --seed $(SEED) --jobs $$(nproc)
 
 random-files: $(VENV)/.installed-test ## CSV and JSON files, as many as N says, looked at by DuckDB too
-	$(BIN)/python -m tests.sql.randomized.files.compare --files $(N) --seeds $(SEED) --jobs $$(nproc)
+	$(BIN)/python -m tests.sql.randomized.files.compare --files $(N) --seed $(SEED) --jobs $$(nproc)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

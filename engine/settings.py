@@ -13,7 +13,7 @@ from bamquery.driver.control_groups import usable_memory
 from bamquery.errors import SettingError
 from bamquery.statement_context.limits import StatementLimits
 from bamquery.storage.database.file_access import FileAccess
-from bamquery.storage.format.layout import ENCODINGS, Encoding
+from bamquery.storage.format.layout import DEFAULT_ENCODING, ENCODINGS, Encoding
 from bamquery.text.identifiers import fold_case, suggestion
 
 _UNITS: Final[Mapping[str, int]] = MappingProxyType(
@@ -116,7 +116,7 @@ class Settings:
     """Columns, constants and calls of an expression, once aliases are what they stand for."""
     max_grouping_sets: int = 4096
     """Grouping sets that ROLLUP, CUBE and GROUPING SETS of a query may come to."""
-    default_encoding: Encoding = "plain"
+    default_encoding: Encoding = DEFAULT_ENCODING
     """How tables are stored that are made from now on and say nothing of it."""
     progress: bool | None = None
     """Whether long statements show a progress bar; None: on a terminal and in notebooks."""

@@ -146,7 +146,7 @@ def _add_generate(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-nulls", action="store_true", help="charges not yet levied are 0, not NULL")
     parser.add_argument(
-        "--encoding", choices=("auto", "plain"), default="plain", help="how columns may be stored (plain)"
+        "--encoding", choices=("auto", "plain"), default="auto", help="how columns may be stored (auto)"
     )
     parser.add_argument("--threads", type=arguments.positive, default=arguments.cores(), help="(all cores)")
     parser.set_defaults(action=_generate)

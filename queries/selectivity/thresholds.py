@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bamquery.queries.trips.arrow import arrow
+from bamquery.storage.tables.open_fragment import open_fragment
 from bamquery.storage.tables.snapshot import Snapshot
 
 _SAMPLE_ROWS: Final = 20_000_000
@@ -19,7 +19,7 @@ EVERY_TRIP: Final = -1e9
 def thresholds(snapshot: Snapshot, shares: Sequence[float]) -> list[float]:
     """For each share (0 to 1) the distance in miles that about so many of a table's rows reach or exceed.
 
-    Found in every n-th row, by pyarrow from the fragments' Arrow files.
+    Found in every n-th row of each fragment.
     """
     miles = _sample(snapshot)
     found = []
@@ -48,8 +48,11 @@ def _sample(snapshot: Snapshot) -> NDArray[np.float64]:
     step = max(snapshot.rows // _SAMPLE_ROWS, 1)
     parts: list[NDArray[np.float64]] = []
     for fragment in snapshot.fragments:
-        with arrow.memory_map(str(fragment.path)) as mapped, arrow.ipc.open_file(mapped) as file:
-            column: Any = file.get_batch(0).column("trip_distance")
-            values = column.to_numpy(zero_copy_only=column.null_count == 0)[::step].copy()
-        parts.append(values[~np.isnan(values)])
+        with open_fragment(fragment.path, ["trip_distance"]) as batches:
+            begin = 0  # of the first row wanted of the next batch
+            for batch in batches:
+                column: Any = batch.column(0)
+                values = column.to_numpy(zero_copy_only=False)[begin::step].copy()
+                parts.append(values[~np.isnan(values)])
+                begin = (begin - batch.num_rows) % step
     return np.sort(np.concatenate(parts)) if parts else np.empty(0)

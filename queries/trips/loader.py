@@ -18,6 +18,7 @@ from bamquery.queries.trips.convert import tidy
 from bamquery.queries.trips.csv_blocks import CsvFile
 from bamquery.queries.trips.schema import TRIPS, NameMap, map_names
 from bamquery.storage.database.database import Database
+from bamquery.storage.format.layout import DEFAULT_ENCODING
 from bamquery.storage.ingest import Progress, open_source
 from bamquery.storage.ingest.sources.formats import detect_format
 from bamquery.storage.ingest.sources.options import FileOptions, PathOptions
@@ -252,7 +253,7 @@ class RejectsFile:
 
 def _writer(database: Database, table: str, replace: bool) -> TableWriter:
     if replace or not database.has_table(table):
-        return database.create_table(table, TRIPS, or_replace=replace)
+        return database.create_table(table, TRIPS, or_replace=replace, encoding=DEFAULT_ENCODING)
     writer = database.table(table).append()
     if writer.schema != TRIPS:
         writer.abort()

@@ -18,6 +18,7 @@ Encoding: TypeAlias = Literal["auto", "plain"]
 
 ENCODINGS: Final[tuple[Encoding, ...]] = ("auto", "plain")
 DEFAULT_ENCODING: Final[Encoding] = "auto"
+"""Of tables of which nothing is said."""
 
 
 def known_encoding(text: str) -> Encoding:

@@ -121,6 +121,24 @@ def test_make_has_the_targets(page: str) -> None:
     assert said - targets == set()
 
 
+def test_make_gives_programs_the_options_that_they_have() -> None:
+    makefile = (REPOSITORY / "Makefile").read_text("utf-8").replace("\\\n", " ")
+    commands = re.findall(r"python -m (tests[\w.]+)(.*)", makefile)
+    assert commands
+    unknown = [
+        (module, option)
+        for module, rest in commands
+        for option in re.findall(r"(?<=\s)--[a-z-]+", rest)
+        if not _has_option((REPOSITORY / f"{module.replace('.', '/')}.py").read_text("utf-8"), option)
+    ]
+    assert unknown == []
+
+
+def _has_option(source: str, option: str) -> bool:
+    """Written out, or made of a name."""
+    return f'"{option}"' in source or ('f"--{' in source and f'"{option[2:]}"' in source)
+
+
 def source_folders() -> list[str]:
     return sorted(
         {

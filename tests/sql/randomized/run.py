@@ -2,6 +2,7 @@
 
     python -m tests.sql.randomized.run --queries 100000 --seed 1 [--jobs 2] [--log differences.log]
     python -m tests.sql.randomized.run --seed 17 --only 42     # one query again: both answers
+    python -m tests.sql.randomized.run --forms                 # over packed tables
 
 A seed makes one database: its tables, its views and `PER_DATABASE` queries over them. So what failed is found
 again by its seed and its number.
@@ -15,7 +16,7 @@ import random
 import sys
 import time
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -31,6 +32,7 @@ from bamquery.connection.connection import Connection
 from bamquery.engine.operators.join.strategy import JoinTask
 from bamquery.engine.operators.scan.stored_scan import StoredScan
 from bamquery.errors import BamQueryError, ExecutionError, SqlError, UnsupportedError
+from tests.forced_forms import FORMS, forced_form
 from tests.oracle import connect
 from tests.sql.randomized.compare import difference
 from tests.sql.randomized.grammar.queries import Queries
@@ -92,16 +94,18 @@ class Tally:
 class Database:
     """One seed's tables and views in both, and its queries."""
 
-    def __init__(self, seed: int, device: str = "cpu", threads: int = 1) -> None:
+    def __init__(self, seed: int, device: str = "cpu", threads: int = 1, *, packed: bool = False) -> None:
+        """`packed`: tables are, each seed's vectors in the next form that they can have."""
         self.seed = seed
         choose = random.Random(seed)
         self.tables = random_tables(choose)
         self.queries = Queries(Chooser(choose), self.tables)
         self.special = Special(Chooser(random.Random(f"special {seed}")), self.tables)
-        self.ours: Connection = bamquery.connect(threads=threads, device=device)
         self.theirs: duckdb.DuckDBPyConnection = connect()
-        for table in self.tables:
-            self._create(table)
+        with forced_form(FORMS[seed % len(FORMS)]) if packed else nullcontext():
+            self.ours: Connection = bamquery.connect(threads=threads, device=device)
+            for table in self.tables:
+                self._create(table)
         for place in range(2):
             self._view(f"seen{place}")
         for side in (self.ours.sql, self.theirs.execute):
@@ -261,22 +265,22 @@ def _describe_answer(answer: pa.Table | Exception) -> str:
     return f"{type(answer).__name__}: {' '.join(str(answer).split())[:200]}"
 
 
-def run(seed: int, queries: int = PER_DATABASE, device: str = "cpu") -> Tally:
+def run(seed: int, queries: int = PER_DATABASE, device: str = "cpu", *, packed: bool = False) -> Tally:
     """The queries of one seed; those that were answered, where Ctrl-C ends it."""
     tally = Tally()
     gc.set_threshold(
         100_000, 50, 50
     )  # syntax trees are many small objects that live on, which it would look at for long
-    with stoppable(), closing(Database(seed, device)) as database:
+    with stoppable(), closing(Database(seed, device, packed=packed)) as database:
         for number in range(queries):
             check()
             database.ask(database.draw(number), tally, number)
     return tally
 
 
-def show(seed: int, number: int) -> None:
+def show(seed: int, number: int, *, packed: bool) -> None:
     """One query, and both answers."""
-    database = Database(seed)
+    database = Database(seed, packed=packed)
     query = [database.draw(place) for place in range(number + 1)][number]
     ours, theirs = database.our_answer(query.sql), database.their_answer(query.sql)
     print(query.sql, "", "BamQuery:", ours, "", "DuckDB:", theirs, "", sep="\n")
@@ -293,19 +297,21 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="the first one; each is a database")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--forms", action="store_true", help="tables are packed, each seed's in another form")
     parser.add_argument("--only", type=int, help="show this query of the seed")
     parser.add_argument("--log", type=Path, help="where differences are written as they are found")
     parser.add_argument("--notes", action="store_true", help="write what one of them refuses, too")
     arguments = parser.parse_args()
     if arguments.only is not None:
-        show(arguments.seed, arguments.only)
+        show(arguments.seed, arguments.only, packed=arguments.forms)
         return 0
     seeds = range(arguments.seed, arguments.seed + -(-arguments.queries // PER_DATABASE))
     tally = Tally()
     started = time.perf_counter()
     log = arguments.log.open("a") if arguments.log else sys.stdout
     workers: Workers[int, Tally] = Workers(arguments.jobs)
-    for place, done in enumerate(workers.results(partial(run, device=arguments.device), seeds), 1):
+    of_seed = partial(run, device=arguments.device, packed=arguments.forms)
+    for place, done in enumerate(workers.results(of_seed, seeds), 1):
         tally.add(done)
         for found in [*done.failures, *(done.notes if arguments.notes else ())]:
             print("seed {} --only {}: {}\n  {}".format(*found), file=log, flush=True)

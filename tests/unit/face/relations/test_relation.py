@@ -224,6 +224,7 @@ def test_batches_come_as_they_are_asked_for(con: bamquery.Connection) -> None:
 
 
 def test_the_profile_is_that_of_the_latest_run(con: bamquery.Connection) -> None:
+    con.set("default_encoding", "plain")
     con.load("t", pa.table({"a": range(5000), "b": range(5000)}))
     relation = con.sql("SELECT sum(b) FROM t WHERE a >= 4096")
     with pytest.raises(bamquery.BamQueryError, match="not been run"):

@@ -52,7 +52,7 @@ def test_cases_are_run_in_processes_of_their_own(tmp_path: Path, capsys: pytest.
 
 
 def test_a_case_that_takes_too_long_is_stopped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--memory-limit", "64MB", "--scale", "1", "--folder", str(tmp_path), "--seconds", "0.3"]
+    options = ["--memory-limit", "64MB", "--scale", "1", "--folder", str(tmp_path), "--seconds", "0.01"]
     main([*options, "--cases", "string agg so far"])
     assert "stopped after 0 s" in capsys.readouterr().out
 

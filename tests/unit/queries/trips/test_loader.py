@@ -13,6 +13,7 @@ from bamquery.queries.sample import FOLDER, trip_files
 from bamquery.queries.trips.loader import FileReport, Rejected, load, open_trips
 from bamquery.queries.trips.schema import COLUMNS, TRIPS, Kind, map_names
 from bamquery.storage.database.database import Database
+from bamquery.storage.tables.open_fragment import open_fragment
 
 HEADER = "VendorID,tpep_pickup_datetime,trip_distance,total_amount,medallion"
 GOOD = "2,2015-01-15 19:05:39,1.5,17.05,x"
@@ -24,9 +25,9 @@ def database(tmp_path: Path) -> Database:
 
 
 def rows_of(database: Database, table: str = "trips") -> pa.Table:
-    """All rows, read from the fragments' Arrow files by pyarrow alone."""
+    """All rows, read from the fragments' files."""
     with database.table(table).snapshot() as snapshot:
-        parts = [pa.ipc.open_file(str(fragment.path)).read_all() for fragment in snapshot.fragments]
+        parts = [open_fragment(fragment.path).read_all() for fragment in snapshot.fragments]
         return pa.concat_tables(parts) if parts else snapshot.schema.empty_table()
 
 

@@ -21,7 +21,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    mine = [item for item in items if FOLDER in item.path.parents]
+    files = {path for path in {item.path for item in items} if FOLDER in path.parents}
+    mine = [item for item in items if item.path in files]
     if not mine:
         return
     marks = [pytest.mark.gpu]

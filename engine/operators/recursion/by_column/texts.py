@@ -60,7 +60,8 @@ class TextCodes:
             LeftToDeviceError: one is long, or there are many.
         """
         listed, places = self._listing(), self._places
-        codes = list(map(places.get, texts))  # as a rule all are there: steps make the same ones again
+        code_of: Any = places.get
+        codes = list(map(code_of, texts))  # as a rule all are there: steps make the same ones again
         if None in codes:
             for row, text in enumerate(texts):
                 if codes[row] is None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.sql.randomized import run
 
 class Endless:
-    def __init__(self, seed, device):
+    def __init__(self, seed, device, *, packed):
         pass
     def draw(self, number):
         return None

@@ -60,6 +60,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]
                     "flag": pa.array(random.random(ROWS) < 0.5),
                 }
             )
+            found.set("default_encoding", "plain" if name == "random" else "auto")
             found.load(name, table)
             found.sql(f"SELECT count(*) FROM {name}").fetchall()
         yield found

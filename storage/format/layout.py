@@ -18,7 +18,7 @@ Encoding: TypeAlias = Literal["auto", "plain"]
 
 ENCODINGS: Final[tuple[Encoding, ...]] = ("auto", "plain")
 DEFAULT_ENCODING: Final[Encoding] = "auto"
-"""Of tables of which nothing is said."""
+"""Of tables that users make, and of those whose version says nothing of it."""
 
 
 def known_encoding(text: str) -> Encoding:

@@ -31,11 +31,12 @@ _PLACES: Final = 64
 """Where groups are apart; fewer on a device that has work for all its parts with a place alone."""
 _LEAST_PLACES: Final = 4
 _FEWEST_PLACES: Final = 8
+"""Of several: fewer take more memory, while one of them is merged, than all groups at once."""
 _MORE_PLACES: Final = 4
 """Times as many where groups are too many for those."""
+_PLACE_GROUPS: Final = 16
 _PLACE_BYTES: Final = 1 << 20
-_PLACE_LEAST: Final = 16
-"""Groups that make a place, or the bytes above: merging a place of less costs no less."""
+"""Groups, or bytes, that a place has at least: merging one of less costs no less."""
 _MERGING: Final = 4
 """Times that groups are in memory while they are merged: joined, in a table, and as an answer."""
 _UNUSED: Final = 3
@@ -222,13 +223,10 @@ class GroupStates(Generic[Frame]):
 
     @property
     def _worth_places(self) -> int:
-        """Places that what is held fills: those that there are at first, half of them ...; or one.
-
-        A few places take more memory while one of them is merged than all at once do.
-        """
+        """Places that what is held fills: as many as there are at first, half of them, and so on; or one."""
         held = self._merged_bytes + self._pending_bytes
         groups = self._merged_groups + self._pending_groups
-        filled = max(groups // _PLACE_LEAST, held // _PLACE_BYTES)
+        filled = max(groups // _PLACE_GROUPS, held // _PLACE_BYTES)
         count = self._first_places
         while count > filled:
             count //= 2

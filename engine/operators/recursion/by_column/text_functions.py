@@ -70,7 +70,7 @@ def _operation(expression: Expression, texts: TextCodes, function_of: FunctionOf
         case Call(function=name, arguments=(value,), type=kind) if name in _CASES and kind == TEXT:
             change = _CASES[name]
             return _each(change, _list(value, texts, function_of), is_plain=True)
-        case Call(function="concat", type=kind) if kind == TEXT:
+        case Call(function="concat", arguments=(_, _), type=kind) if kind == TEXT:
             return _concatenation(list(_concatenated(expression)), texts, function_of)
         case _:
             return None

@@ -193,7 +193,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group_states, "_PENDING_STATES", STATES)
     monkeypatch.setattr(group_states, "_SPLIT_GROUPS", WAITING // size)
     monkeypatch.setattr(group_states, "_PLACES", 8 * size)
-    monkeypatch.setattr(group_states, "_PLACE_LEAST", 1)
+    monkeypatch.setattr(group_states, "_PLACE_GROUPS", 1)
     monkeypatch.setattr(group_states, "PLACE_GROUPS", PLACE // size)
     monkeypatch.setattr(state_partitions, "PLACE_GROUPS", PLACE // size)
     monkeypatch.setattr(state_partitions, "_PARTITIONS", PARTITIONS)
@@ -254,19 +254,20 @@ def test_where_there_is_room_work_follows_the_rows(
         assert max(run.aggregation.finished) <= (different // 4 if many else different)
 
 
-@pytest.mark.parametrize(("least", "each"), [(1, 2), (8, 8), (16, 60)])
+@pytest.mark.parametrize(("least", "places"), [(1, 16), (3, 16), (8, 8), (11, 8), (12, 1), (90, 1)])
 def test_places_have_some_groups_each(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: int, each: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: int, places: int
 ) -> None:
     """Merging places of a group or two costs as much as merging all of them."""
-    monkeypatch.setattr(group_states, "_PLACE_LEAST", least)
-    monkeypatch.setattr(group_states, "PLACE_GROUPS", 1000)
-    with _context(100_000, tmp_path) as context, closing(_Run(context, list(range(90)), 10)) as run:
+    monkeypatch.setattr(group_states, "_PLACE_GROUPS", least)
+    monkeypatch.setattr(group_states, "_PLACES", 16 * _Wide.task_size)
+    for name in ("PLACE_GROUPS", "_SPLIT_GROUPS"):
+        monkeypatch.setattr(group_states, name, 1000)
+    with _context(100_000, tmp_path) as context, closing(_Run(context, list(range(90)), 90)) as run:
         run.add_all()
-        many = [groups for groups in run.aggregation.merged if groups]
+        assert len([groups for groups in run.aggregation.merged if groups]) == places
         assert run.answer() == run.wanted
         assert not run.spilled
-    assert max(many[-4:]) >= each  # of 90 groups, in 32 places, 8 or one
 
 
 @pytest.mark.parametrize("repeated", [True, False])

@@ -30,6 +30,7 @@ DRIVES = {
     "1 M, 3.5 GB/s": DeviceProfile(3.5e9, 1e6, 8e-5),
     "1 M, 7 GB/s": DeviceProfile(7e9, 1e6, 8e-5),
 }
+TABLES = [f"{order}{stored}" for stored in ("", "_packed") for order in ("random", "timely", "clustered")]
 WHERE = {
     "column": "value >= {0!r}",
     "expression": "value * 2e0 >= {0!r} * 2e0",
@@ -60,9 +61,10 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]
                     "flag": pa.array(random.random(ROWS) < 0.5),
                 }
             )
-            found.set("default_encoding", "plain" if name == "random" else "auto")
-            found.load(name, table)
-            found.sql(f"SELECT count(*) FROM {name}").fetchall()
+            for stored, encoding in ((name, "plain"), (f"{name}_packed", "auto")):
+                found.set("default_encoding", encoding)
+                found.load(stored, table)
+                found.sql(f"SELECT count(*) FROM {stored}").fetchall()
         yield found
 
 
@@ -86,7 +88,7 @@ def seconds(model: CostModel, read: tuple[int, int, int]) -> float:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("table", "found_by"), spread(product(["random", "timely", "clustered"], WHERE), 2))
+@pytest.mark.parametrize(("table", "found_by"), spread(product(TABLES, WHERE), 2))
 def test_of_whole_queries(
     connection: Connection, table: str, found_by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

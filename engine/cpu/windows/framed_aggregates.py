@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, cast
 
 import numpy as np
@@ -70,7 +70,7 @@ def framed_aggregate(
     Raises:
         ExecutionError: an argument cannot be computed, or a value does not fit its type.
     """
-    accumulator = accumulator_of(replace(call, distinct=False))
+    accumulator = accumulator_of(call)
     whole = call.distinct or isinstance(accumulator, HolisticAggregate)
     among_states = outside is not None and not whole
     if outside is not None:

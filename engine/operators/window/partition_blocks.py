@@ -52,9 +52,7 @@ class BlockCutter(Generic[Frame]):
         self._too_large = too_large
         self._held: list[Frame] = []
         self._rows = 0
-        self._starts = np.zeros(
-            0, np.int64
-        )  # that begin a group; those before the first are of one given out
+        self._starts = np.zeros(0, np.int64)  # of groups; rows before them are of one given out in part
         self._begun = False
         self._last: Frame | None = None  # the order's values in the row before
         self.bytes = 0

@@ -12,7 +12,7 @@ from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.operators.window.call_methods import CallMethod, choose_method
 from bamquery.plan.expressions import Call, ColumnRef, Expression, Literal
 from bamquery.plan.windows import Bound, WindowCall, WindowFrame
-from tests.devices.window_calls import window_of
+from tests.plans import window_of
 
 SCHEMA = pa.schema([("k", pa.int64()), ("x", pa.float64()), ("day", pa.date32())])
 K, X = ColumnRef(0, "k", pa.int64()), ColumnRef(1, "x", pa.float64())

@@ -45,7 +45,6 @@ def difference_states(
     totals = _running_totals(accumulator, rows, edges)
     values: list[Column] = []
     for begin in range(0, count, _STATES):
-        check_cancelled()
         own = select_frames(frames, begin, min(begin + _STATES, count))
         columns = tuple(
             found > 0 if is_flag else found
@@ -67,7 +66,6 @@ def _running_totals(accumulator: Accumulator, rows: Column, edges: Edges | None)
     flags: list[bool] = []
     done = 0
     for states in _states_by_portions(accumulator, rows, edges):
-        check_cancelled()
         columns = [np.asarray(column) for column in states]
         if not totals:
             totals = [np.zeros(count + 1, np.int64) for _ in columns]
@@ -120,7 +118,6 @@ def running_states(
         own[:] = empty[0]
         with np.errstate(all="ignore"):
             for begin, end in zip(first.tolist(), last.tolist(), strict=True):
-                check_cancelled()
                 low, high = int(starts[begin]), int(ends[end - 1])
                 so_far = scan.accumulate(state[low:high])
                 for place in range(begin, end, _ROWS):

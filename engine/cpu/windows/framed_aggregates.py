@@ -43,7 +43,6 @@ from bamquery.engine.windows.ranges import (
 from bamquery.engine.windows.rows import Outside
 from bamquery.engine.windows.state_tree import States, StateTree
 from bamquery.plan.expressions import AggregateCall
-from bamquery.statement_context.cancellation import check_cancelled
 
 _FRAMES: Final = 1 << 16
 """Frames computed at once from a tree at most."""
@@ -143,7 +142,6 @@ def _aggregate_by_rows(
     at_once = _at_once(_ROW_BYTES, _ROWS)
     begin = 0
     while begin < len(ends):
-        check_cancelled()
         done = int(ends[begin - 1]) if begin else 0
         end = int(np.searchsorted(ends, done + at_once, side="right"))
         if strings_end is not None:

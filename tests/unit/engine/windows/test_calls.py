@@ -108,7 +108,7 @@ def _check(calls: str, batch: pa.RecordBatch, expected: list[Any]) -> None:
         assert column.to_pylist() == wanted, name
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(10))
 def test_frames(seed: int) -> None:
     draw = random.Random(seed)
     partitions = _partitions(draw)
@@ -137,7 +137,7 @@ def test_frames(seed: int) -> None:
     _check(", ".join(calls), _batch(partitions), expected)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_places(seed: int) -> None:
     partitions = _partitions(random.Random(seed))
 

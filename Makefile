@@ -28,7 +28,7 @@ FAST := golden sql/test_slt.py unit/plan unit/sql_frontend unit/function_catalog
   unit/engine/profiling unit/engine/sources unit/engine/formulas unit/engine/explain unit/storage/statistics \
   unit/storage/fragments unit/storage/encodings unit/storage/readers unit/storage/read_planner unit/storage/database \
   unit/face/connection unit/face/relations unit/face/session unit/face/catalog unit/face/errors docs/test_names_in_pages.py
-test-fast: $(VENV)/.installed-test ## for the inner loop: of the tests of these rooms those that take little (tests/recorded_seconds.py)
+test-fast: $(VENV)/.installed-test ## for the inner loop: of the tests of these rooms those that take little (tests/selection/recorded_seconds.py)
 	$(BIN)/python -m pytest -q -m "not slow and not long" --take fast -n auto --dist worksteal $(addprefix tests/,$(FAST))
 
 record-seconds: $(VENV)/.installed-test ## all tests, and which of them take long

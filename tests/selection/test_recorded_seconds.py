@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests import recorded_seconds
-from tests.recorded_seconds import FAST_S, LONG_S, MOST_S, RECORD, split_tests
+from tests.selection import recorded_seconds
+from tests.selection.recorded_seconds import FAST_S, LONG_S, MOST_S, RECORD, split_tests
 
 
 def test_each_test_is_on_one_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,6 +29,6 @@ def test_the_record() -> None:
     record = json.loads(RECORD.read_text())
     assert min(record.values()) >= LONG_S
     assert FAST_S >= LONG_S
-    tests = Path(__file__).parent
+    tests = Path(__file__).parents[1]
     gone = {file for file in (name.partition("::")[0] for name in record) if not (tests / file).exists()}
     assert gone == set()

@@ -104,7 +104,7 @@ def test_vectors_that_begin_within_blocks() -> None:
 
 
 @pytest.mark.parametrize("expected", [expected_vectors, expected_blocks])
-def test_of_shares_and_of_nothing(expected) -> None:  # type: ignore[no-untyped-def]
+def test_of_shares_and_of_nothing(expected) -> None:
     apart = HitPyramid.count(np.arange(100) * 8 * VECTOR_ROWS)
     blocks = expected(BufferShape(64), apart, 512).blocks
     assert expected(BufferShape(64, share=0.25), apart, 512) == Footprint(25, blocks // 4)

@@ -206,10 +206,7 @@ def test_no_other_ways_cost_less_together(overlaps: bool, together: bool) -> Non
     model = replace(UNITS, overlaps=overlaps, together=together)
     draw = random.Random(5)
     for _ in range(40):
-        columns = [
-            ways(*(tuple(draw.randint(1, 9) for _ in range(4)) for _ in range(2)))  # type: ignore[misc]
-            for _ in range(3)
-        ]
+        columns = [ways(*(tuple(draw.randint(1, 9) for _ in range(4)) for _ in range(2))) for _ in range(3)]
         chosen = plan_reads(columns, model, verified_first=False)
         found = total_seconds(chosen, model)
         every = product(*([model.cost(demand) for demand in demands.values()] for demands in columns))

@@ -198,6 +198,23 @@ def test_keys_that_come_as_columns(device: CpuDevice) -> None:
             assert known.or_null
 
 
+def test_of_keys_that_have_no_least_and_greatest_nothing_is_said() -> None:
+    """Whatever else the scans are told."""
+    intervals = ColumnRef(1, "i", pa.month_day_nano_interval())
+    columns, filters = (KEY[0], intervals), {number: DynamicFilter("a test") for number in (0, 1)}
+    frame = pa.record_batch(
+        [pa.array([7], pa.int64()), pa.array([(1, 2, 3)], pa.month_day_nano_interval())], ["k", "i"]
+    )
+    with (
+        ExecutionContext(CpuDevice(), Settings()) as context,
+        KeySummary(context, JoinCondition(columns, columns, (False, False)), filters) as summary,
+    ):
+        summary.add(frame)
+        summary.publish()
+    assert [one.text("k") for one in filters[0].conditions] == ["(k = 7)"]
+    assert not filters[1].conditions
+
+
 @pytest.mark.parametrize(
     ("kind", "nulls_equal", "taken"),
     [

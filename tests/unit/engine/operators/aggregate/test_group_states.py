@@ -25,7 +25,7 @@ from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.engine.settings import Settings
 from bamquery.errors import CancelledError, MemoryLimitError
 from bamquery.plan.expressions import ColumnRef
-from tests.effort import effort
+from tests.selection.effort import effort
 
 Groups = list[tuple[int, tuple[int, ...]]]
 """Keys, each with the numbers of its rows."""

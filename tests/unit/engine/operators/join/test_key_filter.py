@@ -85,6 +85,17 @@ def test_keys_beyond_the_memory_are_not_named() -> None:
     assert _published([[*range(1, 10_000)], [5], [5]], limit="100kB") == ["(k >= 1)", "(k <= 9999)"]
 
 
+def test_the_memory_of_keys_is_no_operators_share() -> None:
+    """What was announced is left for whom it was announced, whoever else takes all there is."""
+    condition, filters = JoinCondition(KEY, KEY, (False,)), {0: DynamicFilter("a test")}
+    with ExecutionContext(CpuDevice(), Settings().with_value("memory_limit", "1MB")) as context:
+        context.memory.announce(1, 1)
+        with KeySummary(context, condition, filters), context.memory.reservation("x", spare=True) as other:
+            other.resize(other.room)
+            with context.memory.reservation("JOIN") as join:
+                assert join.room > 100_000
+
+
 class _Scan(Rows):
     """Notes what filters it is offered, and takes all."""
 

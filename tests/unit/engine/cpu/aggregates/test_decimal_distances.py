@@ -41,13 +41,14 @@ def _groups(kind: pa.Decimal128Type) -> list[list[int]]:
         *near,
         [0, 1],
         [-1, 0],
+        [0, 0, 1, 10],
     ]
 
 
 def _distances(values: list[int]) -> int:
-    """The median of the distances from the median; of two values half a unit is cut off."""
+    """The median of the distances from the median; half a unit, of an even number of values, is cut off."""
     ordered = sorted(values)
-    if len(ordered) == 2:
+    if len(ordered) % 2 == 0:
         return 0
     middle = ordered[len(ordered) // 2]
     return sorted(abs(value - middle) for value in ordered)[len(ordered) // 2]

@@ -15,7 +15,7 @@ from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.statistics import zone_map
 from bamquery.storage.statistics.predicate import RangePredicate
 from bamquery.storage.statistics.zone_map import ZoneMap
-from tests.effort import effort
+from tests.selection.effort import effort
 from tests.unit.storage.random_columns import ALL_TYPES, column, samples, values, written
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")

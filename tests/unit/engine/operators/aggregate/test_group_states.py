@@ -13,7 +13,7 @@ from bamquery.engine.operators.aggregate import group_states, state_partitions
 from bamquery.engine.operators.aggregate.state_partitions import StatePartitions
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.errors import CancelledError, MemoryLimitError
-from tests.effort import effort
+from tests.selection.effort import effort
 from tests.unit.engine.operators.aggregate.gathering import (
     PARTITIONS,
     PLACE,

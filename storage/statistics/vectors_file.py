@@ -29,7 +29,6 @@ SCHEMA_KEY: Final = b"bamquery.schema"
 SECTIONS_KEY: Final = b"bamquery.sections"
 PACKING: Final = "packing"
 """The member of a packed column's struct that has each vector's decode parameters."""
-PACKING_BYTES: Final = 16
 _SECTION_DIGITS: Final = 12, 10
 """Of a section's length and of its checksum: their text is as long before they are known."""
 

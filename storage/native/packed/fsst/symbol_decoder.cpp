@@ -80,4 +80,44 @@ std::uint8_t* SymbolDecoder::decode(std::span<const std::uint8_t> codes, std::ui
   return right ? out : nullptr;
 }
 
+std::uint8_t* SymbolDecoder::decode_marking(std::span<const std::uint8_t> codes, std::uint8_t* out,
+                                            std::uint32_t* marks) const {
+  const std::uint8_t* from = codes.data();
+  const std::uint8_t* const end = from + codes.size();
+  const std::uint8_t* const begin = out;
+  bool right = true;
+  const auto put = [&](std::uint8_t code, std::uint32_t& mark) {
+    const std::uint8_t length = table_.lengths[code];
+    std::memcpy(out, &table_.bytes[code], kMostSymbolBytes);
+    right &= length > 0;
+    out += length;
+    mark = static_cast<std::uint32_t>(out - begin);
+  };
+  while (from < end) {
+    std::uint32_t four = 0;
+    if (end - from >= 4) {
+      std::memcpy(&four, from, sizeof four);
+      if (!has_escape(four)) {
+        put(from[0], marks[0]);
+        put(from[1], marks[1]);
+        put(from[2], marks[2]);
+        put(from[3], marks[3]);
+        from += 4;
+        marks += 4;
+        continue;
+      }
+    }
+    if (*from != kSymbolEscape) {
+      put(*from++, *marks++);
+      continue;
+    }
+    if (++from == end) return nullptr;
+    *out++ = *from++;
+    marks[0] = kInside;
+    marks[1] = static_cast<std::uint32_t>(out - begin);
+    marks += 2;
+  }
+  return right ? out : nullptr;
+}
+
 }  // namespace bamquery

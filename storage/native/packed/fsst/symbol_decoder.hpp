@@ -10,6 +10,9 @@
 
 namespace bamquery {
 
+inline constexpr std::size_t kMarkedCodes = 16384;
+inline constexpr std::uint32_t kInside = 0xffffffff;
+
 /// Decodes strings by one table; never reads behind codes, nor writes behind a limit.
 class SymbolDecoder {
  public:
@@ -21,6 +24,12 @@ class SymbolDecoder {
   /// Writes the string from `out` on, and what may be anything behind it, but nothing from `limit` on.
   /// Returns where it ends; null where it does not fit, or `size` would be nothing.
   std::uint8_t* decode(std::span<const std::uint8_t> codes, std::uint8_t* out, std::uint8_t* limit) const;
+
+  /// The same of several strings' codes, end to end, of which there are at most kMarkedCodes: where one ends
+  /// costs no branch. `marks[i]` gets how many bytes the codes up to number i make, and kInside where that is
+  /// an escape. What is behind `out` has room for kMostSymbolBytes for each code.
+  std::uint8_t* decode_marking(std::span<const std::uint8_t> codes, std::uint8_t* out,
+                               std::uint32_t* marks) const;
 
  private:
   const SymbolTable& table_;

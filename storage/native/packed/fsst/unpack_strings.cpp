@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kBadCodes = "its codes are no strings of the length that it says";
 
 // Behind what strings need, so that all but the longest are decoded without a look at where memory ends.
-constexpr std::size_t kSlack = 4096;
+constexpr std::size_t kSlack = kMostSymbolBytes * kMarkedCodes;
 
 struct Stored {
   std::span<const std::uint8_t> codes;
@@ -62,6 +62,54 @@ void decode_each(const SymbolTable& table, std::span<const Stored> rows, const V
   }
 }
 
+// Writes the strings of a part, and where each ends, counted from `begin`; null where its codes cannot be.
+class PartDecoder {
+ public:
+  PartDecoder(const SymbolTable& table, std::uint8_t* begin, std::uint8_t* limit)
+      : decoder_(table), begin_(begin), limit_(limit) {}
+
+  std::uint8_t* decode(const StringPayload& payload, std::span<const StringPayload::Row> rows,
+                       std::uint8_t* out, std::int64_t* ends) {
+    const std::uint32_t first = rows.front().begin;
+    const std::size_t stored = rows.back().end - first;
+    const bool is_compressed = payload.vector().is_compressed();
+    const std::uint8_t* codes = payload.strings() + first;
+    if (is_compressed && stored <= kMarkedCodes &&
+        static_cast<std::size_t>(limit_ - out) >= kMostSymbolBytes * stored) {
+      return decode_together({codes, stored}, rows, out, ends);
+    }
+    for (const StringPayload::Row& row : rows) {
+      const std::span own(payload.strings() + row.begin, row.end - row.begin);
+      out = write(decoder_, {own, is_compressed}, out, limit_);
+      if (out == nullptr) return nullptr;
+      *ends++ = out - begin_;
+    }
+    return out;
+  }
+
+ private:
+  std::uint8_t* decode_together(std::span<const std::uint8_t> codes, std::span<const StringPayload::Row> rows,
+                                std::uint8_t* out, std::int64_t* ends) {
+    const std::int64_t before = out - begin_;
+    const std::uint32_t first = rows.front().begin;
+    marks_[0] = 0;
+    out = decoder_.decode_marking(codes, out, marks_.data() + 1);
+    if (out == nullptr) return nullptr;
+    bool right = true;
+    for (const StringPayload::Row& row : rows) {
+      const std::uint32_t mark = marks_[row.end - first];
+      right &= mark != kInside;
+      *ends++ = before + mark;
+    }
+    return right ? out : nullptr;
+  }
+
+  SymbolDecoder decoder_;
+  std::uint8_t* begin_;
+  std::uint8_t* limit_;
+  std::array<std::uint32_t, kMarkedCodes + 1> marks_;
+};
+
 }  // namespace
 
 Strings unpack_strings(const SymbolTable& table, const StringVectors& vectors) {
@@ -81,9 +129,8 @@ Strings unpack_strings(const SymbolTable& table, const StringVectors& vectors) {
   out.bitmap = all_valid(rows);
   out.data = std::make_unique_for_overwrite<std::uint8_t[]>(total + kSlack);
   std::uint8_t* const begin = out.data.get();
-  std::uint8_t* const limit = begin + total + kSlack;
   std::uint8_t* at = begin;
-  const SymbolDecoder decoder(table);
+  PartDecoder decoder(table, begin, begin + total + kSlack);
   std::array<StringPayload::Row, kPackedVectorRows> found;
   std::size_t row = 0;
   for (std::size_t v = 0; v < vectors.vectors.size(); ++v) {
@@ -92,18 +139,19 @@ Strings unpack_strings(const SymbolTable& table, const StringVectors& vectors) {
                                 number);
     payload.read_rows(found);
     const std::uint8_t* const vector_begin = at;
-    for (std::uint32_t i = 0; i < payload.rows(); ++i, ++row) {
-      const StringPayload::Row& one = found[i];
-      at = write(decoder,
-                 {{payload.strings() + one.begin, one.end - one.begin}, payload.vector().is_compressed()}, at,
-                 limit);
+    for (std::uint32_t first = 0; first < payload.rows(); first += kPackedPartRows) {
+      const std::span part(found.data() + first, std::min(kPackedPartRows, payload.rows() - first));
+      at = decoder.decode(payload, part, at, out.offsets.data() + row + first + 1);
       if (at == nullptr) throw_string_fault(number, kBadCodes);
-      out.offsets[row + 1] = at - begin;
-      if (one.is_null) {
-        clear_bit(out.bitmap, row);
+    }
+    if (payload.vector().has_nulls) {
+      for (std::uint32_t i = 0; i < payload.rows(); ++i) {
+        if (!found[i].is_null) continue;
+        clear_bit(out.bitmap, row + i);
         ++out.nulls;
       }
     }
+    row += payload.rows();
     if (at - vector_begin != static_cast<std::ptrdiff_t>(payload.vector().plain_bytes)) {
       throw_string_fault(number, kBadCodes);
     }

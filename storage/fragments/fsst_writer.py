@@ -17,9 +17,6 @@ _LONG_ROW: Final = 4096
 """Bytes of a row, on average, beyond which strings are left plain: ends weigh nothing beside them, and 1,024
 of them must not come to the 4 GiB that a vector holds."""
 
-_BY_ITSELF: Final = False
-"""Whether tables are written so without being forced to: not before all that reads them is in use."""
-
 
 class StringPacking:
     """How the strings of a column are stored: settled when the first of them come."""
@@ -54,7 +51,7 @@ class StringPacking:
     ) -> tuple[memoryview, NDArray[np.uint32]] | None:
         """As `pack`, of the column's first rows, by which symbols are found."""
         size = int(offsets[rows] - offsets[0])
-        if size > _LONG_ROW * rows or not (FORCED["pack"] or _BY_ITSELF):
+        if size > _LONG_ROW * rows:
             return None
         packer = StringPacker(_native.fsst_train(offsets, rows, data, int(offsets[0])))
         payload, crcs = packer.pack(offsets, rows, data, validity)

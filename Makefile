@@ -12,21 +12,24 @@ STUBS := pylibcudf-cu13==26.10.2 rmm-cu13==26.10.0
 NATIVE := pyproject.toml CMakeLists.txt $(shell find bamquery driver storage -name '*.cpp' -o -name '*.hpp')
 FORMATTED := $(filter %.cpp %.hpp,$(NATIVE)) $(wildcard driver/kernels/*.cu engine/kernels/*.cu engine/kernels/*/*.cu)
 
-.PHONY: demo test test-fast record-seconds test-slow test-forms test-torch random-queries random-casts random-calls random-files fuzz mutation lint format docs build check-tools clean
+.PHONY: demo test test-rest test-fast record-seconds test-slow test-forms test-torch random-queries random-casts random-calls random-files fuzz mutation lint format docs build check-tools clean
 
 demo: $(VENV)/.installed-demo ## load real and generated trips, answer Q1-Q5, check them, draw
 	$(BIN)/bamquery taxi demo demo
 
-test: $(VENV)/.installed-test lint ## everything CI runs on every change
-	$(BIN)/python -m pytest -m "not slow" -n auto --dist worksteal
+test: $(VENV)/.installed-test lint ## what lint checks, and each test that takes less than half a second: nineteen of twenty
+	$(BIN)/python -m pytest -m "not slow" --take most -n auto --dist worksteal
+
+test-rest: $(VENV)/.installed-test ## the others, which CI runs after those: crashes, generators, programs, long queries
+	$(BIN)/python -m pytest -m "not slow" --take rest -n auto --dist worksteal
 
 # Of plans, functions, operators and fragments on the CPU; without devices, crashes, generators, programs and documents.
 FAST := golden sql/test_slt.py unit/plan unit/sql_frontend unit/function_catalog unit/engine/cpu unit/engine/operators \
   unit/engine/profiling unit/engine/sources unit/engine/formulas unit/engine/explain unit/storage/statistics \
   unit/storage/fragments unit/storage/encodings unit/storage/readers unit/storage/read_planner unit/storage/database \
   unit/face/connection unit/face/relations unit/face/session unit/face/catalog unit/face/errors docs/test_names_in_pages.py
-test-fast: $(VENV)/.installed-test ## for the inner loop: of the tests of these rooms those that take little (tests/recorded_seconds.py)
-	$(BIN)/python -m pytest -q -m "not slow and not long" --fast -n auto --dist worksteal $(addprefix tests/,$(FAST))
+test-fast: $(VENV)/.installed-test ## for the inner loop: of the tests of these rooms those that take little (tests/selection/recorded_seconds.py)
+	$(BIN)/python -m pytest -q -m "not slow and not long" --take fast -n auto --dist worksteal $(addprefix tests/,$(FAST))
 
 record-seconds: $(VENV)/.installed-test ## all tests, and which of them take long
 	$(BIN)/python -m pytest -q -m "not slow" --record-seconds -n auto --dist worksteal

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, settings
 from bamquery.storage.read_planner import processor_profile
 from bamquery.storage.read_planner.corrections import Corrections
 from bamquery.storage.read_planner.device_profile import ASSUMED, DeviceProfile
-from tests.effort import go_far
 from tests.forced_forms import FORMS, forced_form
-from tests.recorded_seconds import Recorder, short_tests
+from tests.selection.effort import go_far
+from tests.selection.recorded_seconds import FAST_S, MOST_S, Recorder, split_tests
 
 # No test asserts on a clock, and every run draws the same examples.
 settings.register_profile(
@@ -44,10 +44,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With `--fast`, leave out what is known to take long."""
-    if config.getoption("--fast"):
-        items[:], long = short_tests(items)
-        config.hook.pytest_deselected(items=long)
+    """Leave out what is known to take longer than is wanted, or all else."""
+    taken = config.getoption("--take")
+    if taken is not None:
+        shorter, longer = split_tests(items, FAST_S if taken == "fast" else MOST_S)
+        items[:], left = (longer, shorter) if taken == "rest" else (shorter, longer)
+        config.hook.pytest_deselected(items=left)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -79,10 +81,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--form", choices=FORMS, help="tables are packed, all vectors in this form where it can hold them"
     )
     parser.addoption(
-        "--long", action="store_true", help="what is marked `long` goes on for longer: tests/effort.py"
+        "--long",
+        action="store_true",
+        help="what is marked `long` goes on for longer: tests/selection/effort.py",
     )
     parser.addoption(
-        "--fast", action="store_true", help="without tests that take long: tests/recorded_seconds.py"
+        "--take",
+        choices=("fast", "most", "rest"),
+        help="tests that take little, or not much, or all but those (tests/selection/recorded_seconds.py)",
     )
     parser.addoption("--record-seconds", action="store_true", help="write down which tests take long")
     parser.addoption("--site", help="the folder of the built site, for tests that look at its pages")

@@ -12,7 +12,8 @@ from bamquery.engine.constant_folding import fold_expression
 from bamquery.errors import CatalogError, SettingError
 from bamquery.plan.bound_statements import CreateTableAs, Insert, Query, Statement
 from bamquery.plan.expressions import Expression
-from bamquery.plan.nodes import Plan, Source
+from bamquery.plan.nodes import Plan, Source, Window
+from bamquery.plan.rewriting import nodes_of
 from bamquery.sql_frontend.statement_binder import bind
 from bamquery.storage.fragments.schema_evolution import ColumnRule
 from bamquery.storage.ingest.sources.options import NO_OPTIONS, FileOptions
@@ -163,3 +164,11 @@ def plan_of(sql: str) -> Plan:
     statement = statement_of(sql)
     assert isinstance(statement, Query | CreateTableAs | Insert)
     return statement.plan
+
+
+def window_of(calls: str, schema: pa.Schema) -> Window:
+    """Calls of SQL, which share a window, over a child with the schema's columns; as bound."""
+    plan = plan_of_catalog(f"SELECT {calls} FROM t", MemoryCatalog(SchemaOnly("t", schema)))
+    (window,) = (node for node in nodes_of(plan) if isinstance(node, Window))
+    assert [field.name for field in window.child.fields] == schema.names
+    return window

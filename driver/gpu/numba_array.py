@@ -17,6 +17,7 @@ from numba.cuda import extending, types
 
 from bamquery.driver.compile.compiler import expand_includes
 from bamquery.driver.compile.toolchain import KERNELS
+from bamquery.driver.numba_bits import bit_casts
 
 
 class GpuArrayType(types.EnumMember):
@@ -77,27 +78,7 @@ def _size_function() -> Any:
     return cuda.declare_device("bamquery_array_size", signature, link=_source(), abi="c")
 
 
-@extending.intrinsic
-def _as_bits(typing_context: Any, value: Any) -> Any:
-    """A number's bits, as the low ones of 64."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        small = context.get_value_type(getattr(types, f"uint{value.bitwidth}"))
-        return builder.zext(builder.bitcast(arguments[0], small), context.get_value_type(types.uint64))
-
-    return types.uint64(value), generate
-
-
-@extending.intrinsic
-def _from_bits(typing_context: Any, bits: Any, dtype: Any) -> Any:
-    """The number that has these low bits."""
-    number = dtype.dtype
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        small = context.get_value_type(getattr(types, f"uint{number.bitwidth}"))
-        return builder.bitcast(builder.trunc(arguments[0], small), context.get_value_type(number))
-
-    return number(bits, dtype), generate
+_as_bits, _from_bits = bit_casts(extending, types)
 
 
 @extending.overload(len, target="cuda")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final
@@ -12,6 +13,11 @@ from numpy.typing import NDArray
 Counts = NDArray[np.int64]
 
 _MOST_EXACT: Final = 1 << 31
+
+
+def descends(quantile: float | Decimal) -> bool:
+    """Whether the share counts from the greatest value: it is below 0, or is -0.0."""
+    return math.copysign(1, quantile) < 0
 
 
 def discrete_ranks(quantile: float | Decimal, counts: Counts) -> Counts:

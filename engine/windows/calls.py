@@ -62,7 +62,8 @@ def _values_by_place(rows: WindowRows[V, C, A], partitions: Partitions[V], windo
     if function in RANKINGS:
         return rows.to_values(RANKINGS[function](partitions), window.type)
     if function == "ntile":
-        return ntile(rows, partitions, rows.evaluate(window.call.arguments)[0])
+        (counts,) = rows.evaluate(window.call.arguments)
+        return ntile(rows, partitions, counts)
     if function in ("lag", "lead"):
         return neighbours(rows, partitions, window)
     return None

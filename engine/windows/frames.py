@@ -91,7 +91,8 @@ class Frames(Generic[V, C, A]):
         assert bound.key is not None
         keys, targets = rows.evaluate([bound.key, bound.offset])
         ranks, wanted = rows.ranks(keys, targets, value_type(bound.key.type))
-        if self._order[0].descending:
+        (key,) = self._order
+        if key.descending:
             ranks, wanted = -ranks, -wanted
         known = rows.valid(keys)
         bounded = known & rows.valid(targets)

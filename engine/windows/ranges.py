@@ -35,8 +35,7 @@ class Ranges(Generic[V]):
 
     def among_states(self, rows: int) -> Ranges[V]:
         """As positions among states: that of all before the rows, the rows', that of all behind."""
-        start, end = (edges.clip(-1, rows + 1) + 1 for edges in (self.start, self.end))
-        return Ranges(start, end.maximum(1))
+        return Ranges(self.start.clip(-1, rows + 1) + 1, self.end.clip(-1, rows + 1) + 1)
 
     def are_disjoint(self) -> bool:
         """Whether no row is in two ranges, so that looking at whole ranges is the shortest way."""
@@ -51,9 +50,9 @@ def select_frames(frames: Sequence[Ranges[V]], start: int, end: int) -> list[Ran
 
 def distinct_frames(frames: Sequence[Ranges[V]]) -> tuple[V, list[Ranges[V]]]:
     """Which frame each of at least one row has, and those frames: neighbours often share one."""
-    changes = frames[0].start.changes() | frames[0].end.changes()
-    for frame in frames[1:]:
-        changes |= frame.start.changes() | frame.end.changes()
+    changes, *others = (frame.start.changes() | frame.end.changes() for frame in frames)
+    for more in others:
+        changes |= more
     places = changes.places()
     return running_numbers(changes), [frame.take(places) for frame in frames]
 

@@ -41,7 +41,7 @@ def neighbours(rows: WindowRows[V, C, A], partitions: Partitions[V], window: Win
     """
     value, offsets = rows.evaluate(window.call.arguments[:2])
     count, own = partitions.rows, partitions.own
-    away = rows.numbers(offsets, 0).clip(-count - 1, count + 1)
+    away = rows.numbers(offsets, 0).clip(-count, count)
     away = away if window.call.function == "lead" else -away
     if window.ignore_nulls:
         places, there = _ignoring_nulls(partitions, rows.valid(value), away)

@@ -49,6 +49,9 @@ def _parser() -> argparse.ArgumentParser:
         default="auto",
         help="auto, cpu or cuda:N: where BamQuery runs (auto); DuckDB has all threads",
     )
+    parser.add_argument(
+        "--encoding", choices=("auto", "plain"), default="auto", help="of BamQuery's columns (auto)"
+    )
     parser.add_argument("--threads", type=arguments.positive, default=arguments.cores(), help="(all cores)")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write all measurements")
     return parser
@@ -88,14 +91,17 @@ def _run(options: argparse.Namespace, folder: Path, command: str, queries: Seque
     of_trips = [query for query in queries if query.suite != "tpch"]
     timings = []
     if of_tpch:
-        data = tpch_data(folder, options.scale, tell)
+        data = tpch_data(folder, options.scale, options.encoding, tell)
         timings += measure(data, of_tpch, heard, **how)
     if of_trips:
-        data = trips_data(folder, options.rows, tell)
+        data = trips_data(folder, options.rows, options.encoding, tell)
         timings += measure(data, of_trips, heard, **how)
     console.print(table_of(timings))
     if options.json is not None:
-        text = json.dumps(json_of(timings, folder, command, how), indent=2) + "\n"
+        text = (
+            json.dumps(json_of(timings, folder, command, {**how, "encoding": options.encoding}), indent=2)
+            + "\n"
+        )
         try:
             options.json.write_text(text, encoding="utf-8")
         except OSError as error:

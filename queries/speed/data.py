@@ -19,6 +19,7 @@ from bamquery.queries.trips.export import export
 from bamquery.queries.trips.parquet_files import parquet_files
 from bamquery.queries.trips.zones import load_zones
 from bamquery.storage.database.database import Database
+from bamquery.storage.format.layout import Encoding
 
 Tell = Callable[[str], None]
 _GENERATOR: Final = "tpchgen-cli"
@@ -53,13 +54,13 @@ class Data:
         self._done.touch()
 
 
-def tpch_data(folder: Path, scale: float, tell: Tell) -> Data:
+def tpch_data(folder: Path, scale: float, encoding: Encoding, tell: Tell) -> Data:
     """TPC-H's eight tables at a scale factor: 1 has 6 M rows in `lineitem`, 1 GB in all.
 
     Raises:
         BamQueryError: the generator is not installed, or fails.
     """
-    data = Data(folder, f"tpch-{scale:g}")
+    data = Data(folder, f"tpch-{scale:g}-{encoding}")
     if data.complete:
         return data
     data.begin()
@@ -67,26 +68,26 @@ def tpch_data(folder: Path, scale: float, tell: Tell) -> Data:
     shutil.rmtree(parquet, ignore_errors=True)
     tell(f"making TPC-H, scale factor {scale:g}")
     _generate_tpch(parquet, scale)
-    _load(data, {table: [parquet / f"{table}.parquet"] for table in TPCH_TABLES}, tell)
+    _load(data, {table: [parquet / f"{table}.parquet"] for table in TPCH_TABLES}, encoding, tell)
     shutil.rmtree(parquet)
     data.finish()
     return data
 
 
-def trips_data(folder: Path, rows: int, tell: Tell) -> Data:
+def trips_data(folder: Path, rows: int, encoding: Encoding, tell: Tell) -> Data:
     """Generated trips, all their columns, and the list of zones.
 
     Raises:
         StorageError: they cannot be written.
     """
-    data = Data(folder, f"trips-{rows}")
+    data = Data(folder, f"trips-{rows}-{encoding}")
     if data.complete:
         return data
     data.begin()
     tell(f"making {rows:,} trips")
     with Database.open(data.ours) as database:
         recipe = Recipe(rows=rows, columns=COLUMNS, first_year=2012, last_year=2021)
-        generate(database, "trips", recipe, threads=cores())
+        generate(database, "trips", recipe, threads=cores(), encoding=encoding)
         load_zones(database)
         copies = {}
         for table in ("trips", "zones"):
@@ -113,11 +114,14 @@ def _generate_tpch(folder: Path, scale: float) -> None:
         raise BamQueryError(f"{_GENERATOR} failed: {ran.stderr.strip() or ran.returncode}")
 
 
-def _load(data: Data, tables: dict[str, list[Path]], tell: Tell) -> None:
+def _load(data: Data, tables: dict[str, list[Path]], encoding: Encoding, tell: Tell) -> None:
     with connect(data.ours) as connection:
         for table, files in tables.items():
             tell(f"loading {table} into BamQuery")
-            connection.sql(f"CREATE TABLE {table} AS FROM read_parquet({_sql_list(files)})")
+            connection.sql(
+                f"CREATE TABLE {table} WITH (encoding = '{encoding}') "
+                f"AS FROM read_parquet({_sql_list(files)})"
+            )
     _load_duckdb(data.theirs, tables, tell)
 
 

@@ -56,8 +56,6 @@ class Corrections:
         if self._model is None:
             return predicted
         factor = self.factor(*self._key(strategy, predicted))
-        if factor == 1.0:
-            return predicted
         latency, link, commands, work, carried = predicted
         return factor * latency, factor * link, factor * commands, factor * work, factor * carried
 

@@ -132,7 +132,7 @@ def measure_reader(reader: BlockReader, size: int, clock: Clock) -> DeviceProfil
 
     def scatter(bytes_: int) -> Callable[[int], int]:
         places = size // bytes_
-        batch = max(min(_BATCH, _BATCH_BYTES // bytes_), 1)
+        batch = min(_BATCH, _BATCH_BYTES // bytes_)
 
         def read(_: int) -> int:
             rows = np.unique(generator.integers(0, places, batch))

@@ -39,7 +39,7 @@ class ZoneMap:
         A vector is left out only if its statistics rule out every row of it. NaN is greater than every number
         and equal to itself, -0 equals 0, and comparisons with null are never true.
         """
-        return np.flatnonzero(self.possible(predicates)).astype(np.int64, copy=False)
+        return np.flatnonzero(self.possible(predicates))
 
     def possible(self, predicates: Sequence[RangePredicate]) -> NDArray[np.bool_]:
         """The same as a bit for each vector."""
@@ -244,16 +244,15 @@ class Zones:
         found &= self.known
         return found
 
-    def _plain_value(self, value: Any) -> Any:
-        if isinstance(value, pa.DictionaryScalar):
-            value = value.value
-        return value if value.type == self.minimum.type else value.cast(self.minimum.type)
+    @staticmethod
+    def _plain_value(value: Any) -> Any:
+        return value.value if isinstance(value, pa.DictionaryScalar) else value
 
 
 def _zones(statistics: Any, rows: NDArray[np.int64]) -> Zones:
     minimum, maximum = statistics.field("min"), statistics.field("max")
     nulls = statistics.field("null_count").to_numpy().astype(np.int64)
-    has_nans = statistics.type.get_field_index("nan_count") >= 0
+    has_nans = statistics.type.get_field_index("nan_count") != -1
     nans = statistics.field("nan_count").to_numpy().astype(np.int64) if has_nans else np.zeros_like(nulls)
     known = minimum.is_valid().to_numpy(zero_copy_only=False)
     return Zones(
@@ -272,7 +271,7 @@ def _counts(values: Any) -> NDArray[Any]:
     kind = values.type
     if not pa.types.is_integer(kind):
         values = values.view(pa.int32() if kind.bit_width == 32 else pa.int64())
-    found: NDArray[Any] = values.fill_null(0).to_numpy(zero_copy_only=False)
+    found: NDArray[Any] = values.fill_null(0).to_numpy()
     return found
 
 

@@ -20,8 +20,8 @@ from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import AggregateCall, Call, Expression, Literal
 from bamquery.plan.nodes import Field
 from tests.conformance.harness import Rows, assert_same, random_column, random_table, reference, run
-from tests.effort import spread
 from tests.oracle import ask, plain, same
+from tests.selection.effort import spread
 from tests.strategies import ALL_TYPES, CHUNK_SIZES, DECIMALS, FLOATS, INTEGERS, TEMPORALS, scaled
 
 HUGEINT = pa.decimal128(38, 0)

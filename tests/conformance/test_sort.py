@@ -28,8 +28,8 @@ from bamquery.plan.expressions import Call
 from bamquery.plan.nodes import SortKey
 from tests.conformance.harness import Forever, Rows, assert_same, random_table, reference, run
 from tests.conformance.spilling import run_spilling
-from tests.effort import spread
 from tests.oracle import ask
+from tests.selection.effort import spread
 from tests.strategies import ALL_TYPES, CHUNK_SIZES, PLAIN_TYPES
 
 ROWS = 4300

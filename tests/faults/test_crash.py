@@ -11,10 +11,10 @@ import random
 import pytest
 
 from bamquery.storage.tables import writer as table_writer
-from tests.effort import effort
 from tests.faults import crash_workload
 from tests.faults.crash_replay import DATABASE, record, replay, scratch
 from tests.faults.recording import Disk, KilledError, RecordingFileSystem, build
+from tests.selection.effort import effort
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from bamquery.storage.fragments.reader import FragmentReader
 from bamquery.storage.readers.block_reader import ReadCounters
 from bamquery.storage.readers.mapped_reader import MappedReader
 from bamquery.storage.tables import writer as table_writer
-from tests.effort import effort
+from tests.selection.effort import effort
 from tests.unit.storage.sample_tables import OtherProcess
 
 ROWS = 5000

@@ -10,11 +10,11 @@ import pytest
 from bamquery.errors import StorageError
 from bamquery.storage.database.database import Database
 from bamquery.storage.tables import writer as table_writer
-from tests.effort import effort
 from tests.faults import crash_workload
 from tests.faults.crash_replay import DATABASE, scratch
 from tests.faults.crash_workload import rows
 from tests.faults.failing import FailingFileSystem
+from tests.selection.effort import effort
 
 
 @pytest.fixture(autouse=True)

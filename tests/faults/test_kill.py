@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from bamquery.storage.database.database import Database
-from tests.effort import effort
 from tests.faults.killed_writer import digest, read_ids
+from tests.selection.effort import effort
 
 SCRIPT = Path(__file__).parent / "killed_writer.py"
 

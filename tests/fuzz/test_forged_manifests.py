@@ -15,7 +15,7 @@ from bamquery.storage.fragments.reader import FragmentReader
 from bamquery.storage.readers.block_reader import ReadCounters
 from bamquery.storage.readers.mapped_reader import MappedReader
 from bamquery.storage.tables import writer as table_writer
-from tests.effort import effort
+from tests.selection.effort import effort
 
 SCHEMA = pa.schema([("a", pa.int64()), ("s", pa.large_string())])
 ROWS = 3000

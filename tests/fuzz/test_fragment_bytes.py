@@ -19,8 +19,8 @@ from bamquery.storage.statistics.vectors_file import (
     sections,
     sections_text,
 )
-from tests.effort import effort
 from tests.fuzz.fragment_mutations import rows
+from tests.selection.effort import effort
 
 SCRIPT = Path(__file__).parent / "fragment_mutations.py"
 

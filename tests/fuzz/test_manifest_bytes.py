@@ -15,7 +15,7 @@ from bamquery._native import crc32c
 from bamquery.errors import BamQueryError
 from bamquery.storage.format.fragment_entry import FragmentEntry
 from bamquery.storage.tables.manifest import Manifest, fragment_id
-from tests.effort import effort
+from tests.selection.effort import effort
 
 PATH = Path("/nowhere/tables/t/manifests/00000002.json")
 SCHEMA = pa.schema(

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import bamquery
 from bamquery.errors import SqlError
 from bamquery.sql_frontend.statement_binder import bind
-from tests.effort import effort
 from tests.golden.cases import FOLDER, GoldenFile
 from tests.plans import catalog
+from tests.selection.effort import effort
 
 STATEMENTS = [
     sql

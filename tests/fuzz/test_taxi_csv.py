@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bamquery.queries.trips.convert import tidy
 from bamquery.queries.trips.csv_blocks import CsvFile
 from bamquery.storage.ingest.csv import blocks as ingest_blocks
-from tests.effort import effort
+from tests.selection.effort import effort
 
 HEADER = b"VendorID,tpep_pickup_datetime,trip_distance,SR_Flag,Dispatching_base_num,unknown"
 PIECES = st.sampled_from(

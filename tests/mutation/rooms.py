@@ -33,6 +33,7 @@ ROOMS = {
     "windows": Room(
         ("engine/windows", "engine/cpu/windows", "engine/cpu/vectors.py", "engine/operators/window"),
         (
+            "tests/unit/engine/windows",
             "tests/unit/engine/cpu/windows",
             "tests/unit/engine/operators/window",
             "tests/conformance/test_window.py",

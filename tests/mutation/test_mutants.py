@@ -10,9 +10,9 @@ import pytest
 
 from bamquery.engine.cpu.vectors import Vector
 from bamquery.engine.windows import frames
-from tests.effort import spread
 from tests.mutation.mutants import Mutant, apply, list_mutants, record_lines
 from tests.mutation.rooms import ROOMS, equivalent_mutants
+from tests.selection.effort import spread
 
 FILE = "engine/windows/frames.py"
 ONE, TWO, THREE = (Vector(np.array([number])) for number in (1, 2, 3))

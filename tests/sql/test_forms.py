@@ -6,8 +6,8 @@ from itertools import product
 
 import pytest
 
-from tests.effort import spread
 from tests.forced_forms import FORMS, forced_form
+from tests.selection.effort import spread
 from tests.sql import test_slt
 
 _CASES = [

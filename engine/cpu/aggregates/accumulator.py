@@ -77,7 +77,7 @@ def sum_by_group(codes: Codes, values: NDArray[Any], groups: int) -> NDArray[Any
         return np.atleast_1d(values.sum(dtype=values.dtype))
     if values.dtype == np.float64:
         # In the same order, in less time; of nothing it gives integers.
-        return np.bincount(codes, values, groups).astype(np.float64, copy=False)
+        return np.asarray(np.bincount(codes, values, groups), np.float64)
     sums = np.zeros(groups, values.dtype)
     np.add.at(sums, codes, values)
     return sums
@@ -91,7 +91,7 @@ def count_by_group(codes: Codes, groups: int) -> NDArray[np.int64]:
     return memoize(
         ("rows", id(codes), groups),
         codes,
-        lambda: np.bincount(codes, minlength=groups).astype(np.int64, copy=False),
+        lambda: np.asarray(np.bincount(codes, minlength=groups), np.int64),
     )
 
 

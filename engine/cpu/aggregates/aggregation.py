@@ -145,11 +145,11 @@ class CpuAggregation:
 
     def to_arrow(self, state: CpuGroups) -> pa.RecordBatch:
         """Keys and state columns; a column's name says whose it is, and whether it was numpy's."""
-        columns: list[Column] = list(state.keys)
+        columns: list[Any] = list(state.keys)
         names = ["key"] * len(columns)
         for aggregate, own in enumerate(state.aggregates):
             for column in own:
-                columns.append(column if isinstance(column, pa.Array) else _number_column(column))
+                columns.append(column)
                 names.append(f"{aggregate} {'arrow' if isinstance(column, pa.Array) else 'numpy'}")
         return pa.RecordBatch.from_arrays(columns, names=names)
 
@@ -230,11 +230,6 @@ def _averages(calls: Sequence[AggregateCall]) -> dict[int, int]:
         for i, call in enumerate(calls)
         if call.function in ("sum", "count") and not call.order and (call.arguments, call.filter) in averages
     }
-
-
-def _number_column(numbers: NDArray[Any]) -> Column:
-    column: Column = pa.array(numbers)
-    return column
 
 
 def _inputs(call: AggregateCall, batch: pa.RecordBatch) -> tuple[Column, Codes | None]:

@@ -66,7 +66,7 @@ def _sum_groups(sums: Sums, codes: Codes, groups: int) -> Sums:
     """The sum of each group's, 0 of nothing."""
     high, low = sums
     owners = np.asarray(codes)
-    if groups > 1 and not (owners[1:] >= owners[:-1]).all():
+    if not (owners[1:] >= owners[:-1]).all():
         order = stable_order(owners, groups)
         high, low, owners = high[order], low[order], owners[order]
     with np.errstate(all="ignore"):

@@ -32,7 +32,7 @@ class Entropy(HolisticAggregate):
         """0 where there is no value."""
         owners, times, _ = _frequencies(values, counts)
         shares = times / counts[owners]
-        return from_values(sum_by_group(owners, -shares * np.log2(shares), len(counts)) + 0.0, pa.float64())
+        return from_values(sum_by_group(owners, -shares * np.log2(shares), len(counts)), pa.float64())
 
 
 def _frequencies(

@@ -7,11 +7,8 @@ squares, so values far from zero keep their digits.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from bamquery.engine.cpu.aggregates.accumulator import (
     Accumulator,
@@ -21,6 +18,7 @@ from bamquery.engine.cpu.aggregates.accumulator import (
     drop_nulls,
     sum_by_group,
 )
+from bamquery.engine.cpu.aggregates.means import common_mean, group_means
 from bamquery.engine.cpu.casts.cast import cast
 from bamquery.engine.cpu.kernels import Column, boolean_column, from_values, stored_values
 
@@ -47,7 +45,7 @@ class Variance(Accumulator):
         values = stored_values(cast(column, pa.float64(), try_=False))
         counts = count_by_group(codes, groups)
         with np.errstate(all="ignore"):
-            means = sum_by_group(codes, values, groups) / counts
+            means = group_means(values, codes, counts)
             squares = sum_by_group(codes, (values - means[codes]) ** 2, groups)
         return (counts, means, squares)
 
@@ -58,11 +56,7 @@ class Variance(Accumulator):
         codes, counts, means, squares = codes[filled], counts[filled], means[filled], squares[filled]
         totals = sum_by_group(codes, counts, groups)
         with np.errstate(all="ignore"):
-            # Means of one value far from zero must come back exactly: weigh differences, not values.
-            base = np.zeros(groups)
-            base[codes] = means
-            shift: NDArray[Any] = sum_by_group(codes, counts * (means - base[codes]), groups) / totals
-            common = base + shift
+            common = common_mean(counts, means, codes, totals)
             distances = squares + counts * (means - common[codes]) ** 2
             return (totals, common, sum_by_group(codes, distances, groups))
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from bamquery.engine.cpu.aggregates.accumulator import (
     Accumulator,
@@ -22,6 +21,7 @@ from bamquery.engine.cpu.aggregates.accumulator import (
     count_by_group,
     sum_by_group,
 )
+from bamquery.engine.cpu.aggregates.means import Numbers, common_mean, group_means
 from bamquery.engine.cpu.kernels import (
     Column,
     boolean_column,
@@ -30,8 +30,6 @@ from bamquery.engine.cpu.kernels import (
     from_values,
     stored_values,
 )
-
-Numbers = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ class PairAggregate(Accumulator):
             ys, xs = stored_values(y), stored_values(x)
         counts = count_by_group(codes, groups)
         with np.errstate(all="ignore"):
-            mean_y, mean_x = (_means(side, codes, counts) for side in (ys, xs))
+            mean_y, mean_x = (group_means(side, codes, counts) for side in (ys, xs))
             from_y, from_x = ys - mean_y[codes], xs - mean_x[codes]
             products = ((from_y, from_y), (from_x, from_x), (from_y, from_x))
             sums = [sum_by_group(codes, one * other, groups) for one, other in products]
@@ -97,24 +95,6 @@ class PairAggregate(Accumulator):
         return from_values(values, pa.float64(), boolean_column(known))
 
 
-def _means(values: Numbers, codes: Codes, counts: Numbers) -> Numbers:
-    """Each group's mean; of one value over and over it is that value, and no distance from it but 0."""
-    base = np.zeros(len(counts))
-    base[codes] = values
-    base[~np.isfinite(base)] = 0
-    moved: Numbers = sum_by_group(codes, values - base[codes], len(counts)) / counts
-    return base + moved
-
-
-def common_mean(counts: Numbers, means: Numbers, codes: Codes, totals: Numbers) -> Numbers:
-    """The mean of all states of a group."""
-    # Means of one value far from zero must come back exactly: weigh differences, not values.
-    base = np.zeros(len(totals))
-    base[codes] = means
-    shift: Numbers = sum_by_group(codes, counts * (means - base[codes]), len(totals)) / totals
-    return base + shift
-
-
 def _correlation(m: PairMoments) -> tuple[Numbers, Numbers]:
     return m.xy / (np.sqrt(m.xx) * np.sqrt(m.yy)), m.count > 0
 
@@ -124,12 +104,12 @@ def _sample(m: PairMoments) -> tuple[Numbers, Numbers]:
 
 
 def _intercept(m: PairMoments) -> tuple[Numbers, Numbers]:
-    return m.mean_y - m.xy / m.xx * m.mean_x, (m.count > 0) & (m.xx != 0)
+    return m.mean_y - m.xy / m.xx * m.mean_x, m.xx != 0  # as it is without rows
 
 
 def _fit(m: PairMoments) -> tuple[Numbers, Numbers]:
     correlation, _ = _correlation(m)  # products of the sums would overflow long before they do
-    return np.where(m.yy == 0, 1.0, correlation**2), (m.count > 0) & (m.xx != 0)
+    return np.where(m.yy == 0, 1.0, correlation**2), m.xx != 0  # as it is without rows
 
 
 ANSWERS: Final[Mapping[str, Callable[[PairMoments], tuple[Numbers, Numbers]]]] = MappingProxyType(

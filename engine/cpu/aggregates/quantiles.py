@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from decimal import Decimal, localcontext
 from typing import Any, Final
 
@@ -25,7 +24,7 @@ from bamquery.engine.cpu.kernels import (
     where,
 )
 from bamquery.engine.cpu.numeric import decimals
-from bamquery.engine.formulas.quantile_ranks import continuous_ranks, discrete_ranks
+from bamquery.engine.formulas.quantile_ranks import continuous_ranks, descends, discrete_ranks
 
 _WORD_DIGITS: Final = 18
 _MOST_DIGITS: Final = 38
@@ -37,7 +36,7 @@ class DiscreteQuantile(HolisticAggregate):
     def __init__(self, quantile: float | Decimal) -> None:
         share: Any = quantile
         self._quantile: float | Decimal = abs(share)
-        self._descending = math.copysign(1, quantile) < 0
+        self._descending = descends(quantile)
 
     def answer(self, values: Column, counts: NDArray[np.int64]) -> Column:
         """Null where there is no value."""
@@ -56,7 +55,7 @@ class ContinuousQuantile(HolisticAggregate):
 
     def __init__(self, quantile: float, kind: pa.DataType) -> None:
         self._quantile = abs(quantile)
-        self._descending = math.copysign(1, quantile) < 0
+        self._descending = descends(quantile)
         self._kind = kind
 
     def answer(self, values: Column, counts: NDArray[np.int64]) -> Column:

@@ -27,19 +27,18 @@ from bamquery.engine.cpu.aggregates.string_agg import StringAgg
 from bamquery.engine.cpu.aggregates.sums import ExactAverage, ExactSum, FloatAverage, FloatSum
 from bamquery.engine.cpu.aggregates.value_lists import OrderedAggregate
 from bamquery.plan.expressions import AggregateCall
-from bamquery.plan.functions import adds_in_order
 
 
 def _sum(call: AggregateCall) -> Accumulator:
     if pa.types.is_floating(value_type(call.arguments[0].type)):
-        return FloatSum(one_by_one=adds_in_order(call))
+        return FloatSum()
     return ExactSum(value_type(call.type))
 
 
 def _average(call: AggregateCall) -> Accumulator:
     argument = value_type(call.arguments[0].type)
     if pa.types.is_floating(argument):
-        return FloatAverage(one_by_one=adds_in_order(call))
+        return FloatAverage()
     return ExactAverage(argument.scale if isinstance(argument, pa.Decimal128Type) else 0)
 
 

@@ -18,7 +18,7 @@ from bamquery.engine.cpu.aggregates.accumulator import (
     drop_nulls,
     sum_by_group,
 )
-from bamquery.engine.cpu.aggregates.pairs import Numbers, common_mean
+from bamquery.engine.cpu.aggregates.means import Numbers, common_mean, group_means
 from bamquery.engine.cpu.kernels import Column, boolean_column, from_values, stored_values
 from bamquery.errors import ExecutionError
 
@@ -35,7 +35,7 @@ class Shape(Accumulator):
         values = stored_values(column)
         counts = count_by_group(codes, groups)
         with np.errstate(all="ignore"):
-            means = sum_by_group(codes, values, groups) / counts
+            means = group_means(values, codes, counts)
             away = values - means[codes]
             powers = [sum_by_group(codes, away**power, groups) for power in (2, 3, 4)]
         return (counts, means, *powers)

@@ -41,21 +41,14 @@ Limbs = tuple[NDArray[np.int64], ...]
 
 
 class FloatSum(Accumulator):
-    """Sum of floats in doubles; null where there are none.
-
-    Args:
-        one_by_one: add rows in their order, not as is fastest.
-    """
+    """Sum of floats in doubles, row by row; null where there are none."""
 
     scans = (np.add, np.logical_or)
-
-    def __init__(self, *, one_by_one: bool = False) -> None:
-        self._one_by_one = one_by_one
 
     def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
         """Sum, and whether there was a value."""
         column, codes = drop_nulls(column, codes)
-        sums = _sum_groups(stored_values(column), codes, groups, one_by_one=self._one_by_one)
+        sums = _sum_in_order(stored_values(column), codes, groups)
         return (sums, groups_with_rows(codes, groups))
 
     def from_average(self, state: StateColumns) -> StateColumns | None:
@@ -76,21 +69,14 @@ class FloatSum(Accumulator):
 
 
 class FloatAverage(Accumulator):
-    """Mean of floats: sum / count in doubles.
-
-    Args:
-        one_by_one: add rows in their order, not as is fastest.
-    """
+    """Mean of floats: sum / count in doubles."""
 
     scans = (np.add, np.add)
-
-    def __init__(self, *, one_by_one: bool = False) -> None:
-        self._one_by_one = one_by_one
 
     def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
         """Sum and count."""
         column, codes = drop_nulls(column, codes)
-        sums = _sum_groups(stored_values(column), codes, groups, one_by_one=self._one_by_one)
+        sums = _sum_in_order(stored_values(column), codes, groups)
         return (sums, count_by_group(codes, groups))
 
     def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
@@ -164,12 +150,9 @@ class ExactAverage(Accumulator):
         return _quotient(total / np.longdouble(10) ** self._scale, counts)
 
 
-def _sum_groups(values: NDArray[Any], codes: Codes, groups: int, *, one_by_one: bool) -> NDArray[Any]:
-    doubles = values.astype(np.float64, copy=False)
+def _sum_in_order(values: NDArray[Any], codes: Codes, groups: int) -> NDArray[Any]:
     with np.errstate(all="ignore"):
-        if one_by_one:
-            return np.bincount(codes, doubles, groups).astype(np.float64, copy=False)
-        return sum_by_group(codes, doubles, groups)
+        return np.asarray(np.bincount(codes, values, groups), np.float64)  # of nothing they are integers
 
 
 def _quotient(sums: NDArray[Any], counts: NDArray[np.int64]) -> Column:
@@ -182,7 +165,7 @@ def _as_int64(column: Column) -> NDArray[np.int64] | None:
     """Values that add up in 64 bits, whichever of them do; None if they may not."""
     if pa.types.is_decimal(column.type):
         found = small_values(column)
-        return found[0] if found is not None and found[1] * max(len(column), 1) < 2**63 else None
+        return found[0] if found is not None and found[1] * len(column) < 2**63 else None
     values = stored_values(column)
     if len(values) and max(int(values.max()), -int(values.min())) * len(values) >= 2**63:
         return None

@@ -24,6 +24,8 @@ _PORTION: Final = 1 << 18
 _SPARSEST: Final = 16
 """Buckets for each row up to which a bucket for every code is worth it."""
 _SMALL_TABLE: Final = 1 << 16
+_INT32_ROWS: Final = 1 << 31
+"""Rows whose places, and their number, do not fit in 32 bits."""
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -55,7 +57,7 @@ class CpuJoinTable:
             buckets = self._bucket_of_hash(self._hashes)
         if chosen is not None:
             buckets = buckets[chosen]
-        width: Any = np.int32 if count < 2**31 else np.int64
+        width: Any = np.int32 if count < _INT32_ROWS else np.int64
         # One bucket more, without rows, for keys that cannot be equal to any.
         self._only = np.full(self._buckets + 1, -1, width)
         self._only[buckets] = rows
@@ -99,10 +101,10 @@ class CpuJoinTable:
             positions = np.flatnonzero(found >= 0)
             if len(positions) < len(found):
                 found = found[positions]
-            found = found.astype(np.int64, copy=False)
+            found = found.astype(np.int64)
             yield keys.num_rows, *self._pairs_with_equal_keys(columns, hashes, positions, found)
             return
-        firsts = self._starts[buckets].astype(np.int64, copy=False)
+        firsts = self._starts[buckets].astype(np.int64)
         counts = self._starts[buckets + 1] - firsts
         for start, stop in _portions(counts):
             positions, places = _expand(firsts[start:stop], counts[start:stop])
@@ -114,8 +116,10 @@ class CpuJoinTable:
         self, columns: Sequence[Column], hashes: Hashes | None, positions: HostPositions, found: HostPositions
     ) -> tuple[HostPositions, HostPositions]:
         """Those of the pairs of a bucket that have equal keys."""
-        if hashes is None or self._hashes is None:
+        if self._dense:
             return positions, found
+        assert hashes is not None
+        assert self._hashes is not None
         alike = hashes[positions] == self._hashes[found]
         positions, found = positions[alike], found[alike]
         if self._codes is None:

@@ -45,7 +45,7 @@ def window_portions(
         yield [nulls(0, call.type) for call in window.calls]
         return
     answers = call_values(CpuWindowRows(batch), window, rest)
-    count = stop - start
+    count = batch.num_rows
     while start < stop:
         check_cancelled()
         end = min(start + count, stop)

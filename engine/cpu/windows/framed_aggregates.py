@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, cast
 
 import numpy as np
@@ -43,7 +43,6 @@ from bamquery.engine.windows.ranges import (
 from bamquery.engine.windows.rows import Outside
 from bamquery.engine.windows.state_tree import States, StateTree
 from bamquery.plan.expressions import AggregateCall
-from bamquery.statement_context.cancellation import check_cancelled
 
 _FRAMES: Final = 1 << 16
 """Frames computed at once from a tree at most."""
@@ -70,7 +69,7 @@ def framed_aggregate(
     Raises:
         ExecutionError: an argument cannot be computed, or a value does not fit its type.
     """
-    accumulator = accumulator_of(replace(call, distinct=False))
+    accumulator = accumulator_of(call)
     whole = call.distinct or isinstance(accumulator, HolisticAggregate)
     among_states = outside is not None and not whole
     if outside is not None:
@@ -143,7 +142,6 @@ def _aggregate_by_rows(
     at_once = _at_once(_ROW_BYTES, _ROWS)
     begin = 0
     while begin < len(ends):
-        check_cancelled()
         done = int(ends[begin - 1]) if begin else 0
         end = int(np.searchsorted(ends, done + at_once, side="right"))
         if strings_end is not None:

@@ -69,11 +69,11 @@ class CpuWindowRows(WindowRows[Vector, Column, CallValues]):
 
     def ranks(self, keys: Column, targets: Column, kind: pa.DataType) -> tuple[Vector, Vector]:
         """By sorting both."""
-        rows = len(keys)
         both = concatenate_columns([keys, targets])
-        order = sorted_positions(make_batch([both], 2 * rows), [SortKey(ColumnRef(0, "", kind))], None)
-        codes = np.asarray(group_rows([take(both, order)], 2 * rows).codes)
-        ranks = np.empty(2 * rows, np.int64)
+        rows, count = len(keys), len(both)
+        order = sorted_positions(make_batch([both], count), [SortKey(ColumnRef(0, "", kind))], None)
+        codes = np.asarray(group_rows([take(both, order)], count).codes)
+        ranks = np.empty(count, np.int64)
         ranks[stored_values(order)] = np.cumsum(np.diff(codes, prepend=codes[:1]) != 0)
         return Vector(ranks[:rows]), Vector(ranks[rows:])
 
@@ -96,7 +96,8 @@ class CpuWindowRows(WindowRows[Vector, Column, CallValues]):
 
         def defaults(start: int, stop: int) -> Column:
             rows = self._batch.slice(start, stop - start)
-            return decode_dictionary(evaluate_columns([call.arguments[2]], rows)[0])
+            (column,) = evaluate_columns([call.arguments[2]], rows)
+            return decode_dictionary(column)
 
         assert isinstance(there, Mask)
         return NeighbourValues(found, there.values, defaults, valid_rows(offsets))
@@ -125,9 +126,7 @@ def _changes_of(column: Column) -> NDArray[np.bool_]:
         values = stored_values(column)
         differ = values[1:] != values[:-1]
     elif pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
-        differ = boolean_values(
-            compute("not_equal", column.slice(1), column.slice(0, max(len(column) - 1, 0)))
-        )
+        differ = boolean_values(compute("not_equal", column.slice(1), column.slice(0, len(column) - 1)))
     else:  # dictionaries among them: their places are few
         codes = group_rows([column], len(column)).codes
         differ = codes[1:] != codes[:-1]

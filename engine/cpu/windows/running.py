@@ -44,8 +44,7 @@ def difference_states(
     count = len(frames[0].start)
     totals = _running_totals(accumulator, rows, edges)
     values: list[Column] = []
-    for begin in range(0, max(count, 1), _STATES):
-        check_cancelled()
+    for begin in range(0, count, _STATES):
         own = select_frames(frames, begin, min(begin + _STATES, count))
         columns = tuple(
             found > 0 if is_flag else found
@@ -67,7 +66,6 @@ def _running_totals(accumulator: Accumulator, rows: Column, edges: Edges | None)
     flags: list[bool] = []
     done = 0
     for states in _states_by_portions(accumulator, rows, edges):
-        check_cancelled()
         columns = [np.asarray(column) for column in states]
         if not totals:
             totals = [np.zeros(count + 1, np.int64) for _ in columns]
@@ -97,7 +95,8 @@ def can_accumulate(accumulator: Accumulator, frames: Sequence[Ranges[Vector]]) -
     """Whether frames grow from a few starts, and the states can be added up as they do."""
     if not accumulator.scans or len(frames) != 1:
         return False
-    start, end = frames[0].start.values, frames[0].end.values
+    (frame,) = frames
+    start, end = frame.start.values, frame.end.values
     starts = int((start[1:] != start[:-1]).sum()) + 1
     grows = bool((start[1:] >= start[:-1]).all() and (end[1:] >= end[:-1]).all())
     return grows and starts * _ROWS_A_START <= len(start)
@@ -119,10 +118,7 @@ def running_states(
         own[:] = empty[0]
         with np.errstate(all="ignore"):
             for begin, end in zip(first.tolist(), last.tolist(), strict=True):
-                check_cancelled()
                 low, high = int(starts[begin]), int(ends[end - 1])
-                if low >= high:
-                    continue
                 so_far = scan.accumulate(state[low:high])
                 for place in range(begin, end, _ROWS):
                     check_cancelled()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from decimal import Decimal
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from bamquery.data_types.type_groups import value_type
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.memory_budget import Reservation
-from bamquery.engine.formulas.quantile_ranks import continuous_ranks, discrete_ranks
+from bamquery.engine.formulas.quantile_ranks import continuous_ranks, descends, discrete_ranks
 from bamquery.engine.operators.aggregate.sorted_counts import COUNT, Numbers, SortedCounts
 from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Expression, Literal
 from bamquery.plan.nodes import Field
@@ -49,7 +48,7 @@ def answers_from_counts(
 def _discrete(counts: SortedCounts[Frame], quantile: float | Decimal) -> Generator[Frame, None, None]:
     share: Any = quantile
     ranks = discrete_ranks(abs(share), counts.totals)
-    if _descends(quantile):
+    if descends(quantile):
         ranks = counts.totals - 1 - ranks
     with closing(counts.rows_at(counts.starts + ranks)) as rows:
         for frame in rows:
@@ -61,14 +60,14 @@ def _continuous(
 ) -> Generator[Frame, None, None]:
     device = counts.context.device
     low, high, share = continuous_ranks(abs(quantile), counts.totals)
-    descends = _descends(quantile)
-    if descends:  # in the order of the file, the second of both comes first
+    descending = descends(quantile)
+    if descending:  # in the order of the file, the second of both comes first
         low, high = counts.totals - 1 - high, counts.totals - 1 - low
     *keys, value = counts.fields
     columns: list[Expression] = [ColumnRef(i, key.name, key.type) for i, key in enumerate(keys)]
     sides = [ColumnRef(len(keys) + i, value.name, value.type) for i in (0, 1)]
     between = ColumnRef(len(keys) + 2, "share", pa.float64())
-    both = sides[::-1] if descends else sides
+    both = sides[::-1] if descending else sides
     done = 0
     with closing(_pairs(counts, counts.starts + low, counts.starts + high)) as pairs:
         for first, second in pairs:
@@ -94,8 +93,8 @@ def _pairs(
     with closing(counts.rows_at(np.column_stack([low, high]).ravel())) as rows:
         for frame in rows:
             joined = frame if left is None else device.concatenate([left, frame])
-            count = device.row_count(joined) // 2 * 2
-            odd = device.row_count(joined) - count
+            odd = device.row_count(joined) % 2
+            count = device.row_count(joined) - odd
             left = device.slice(joined, count, 1) if odd else None
             if count:
                 even = np.arange(0, count, 2, dtype=np.int64)
@@ -171,13 +170,9 @@ def _entropies(counts: SortedCounts[Frame]) -> Generator[Frame, None, None]:
     with closing(counts.rows_at(counts.starts)) as rows:
         for frame in rows:
             end = done + device.row_count(frame)
-            own = device.from_arrow(_batch("entropy", bits[done:end] + 0.0))
+            own = device.from_arrow(_batch("entropy", bits[done:end]))
             done = end
             yield device.join_columns([device.select(frame, keys), own])
-
-
-def _descends(quantile: float | Decimal) -> bool:
-    return math.copysign(1, quantile) < 0
 
 
 def _batch(name: str, values: NDArray[Any]) -> pa.RecordBatch:

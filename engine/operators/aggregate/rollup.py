@@ -92,8 +92,6 @@ class Rollup(Operator[Frame], Generic[Frame]):
             context.memory.reservation("GROUP BY") as memory,
             closing(GroupStates(context, all_sets, memory, self.profile)) as groups,
         ):
-            for state in partial(device.empty(self.children[0].fields)):
-                groups.add(state)
             with (
                 closing(self.children[0].frames(context)) as rows,
                 closing(coalesce_frames(context, rows)) as chunks,

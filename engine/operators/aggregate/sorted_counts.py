@@ -65,7 +65,7 @@ class SortedCounts(Generic[Frame]):
         self.profile = profile
         self.fields = tuple(fields)
         self.starts: Numbers = np.zeros(0, np.int64)
-        self.totals: Numbers = np.zeros(0, np.int64)
+        self.totals = self.starts
         self._file = SpillFile(context.device, context.spill_folder, [*fields, COUNT], profile)
 
     def fill(self, rows: Iterable[Frame], sorting: Reservation) -> None:
@@ -81,7 +81,7 @@ class SortedCounts(Generic[Frame]):
         keys = [key.expression for key in order[:-1]]
         last: Frame | None = None
         starts: list[Numbers] = []
-        groups = values = 0
+        values = 0
         with (
             closing(coalesce_frames(context, rows)) as chunks,
             closing(
@@ -98,7 +98,6 @@ class SortedCounts(Generic[Frame]):
                 changes = row_changes(device, keys, last, values_of_keys)
                 starts.append(begins[changes if last is not None else np.concatenate([[0], changes])])
                 last = device.slice(values_of_keys, len(ends) - 1, 1)
-                groups += len(starts[-1])
                 values = int(ends[-1])
                 self.memory.resize(self.memory.held + GROUP_BYTES * len(starts[-1]))
                 self._file.write(frame)
@@ -143,4 +142,4 @@ class SortedCounts(Generic[Frame]):
     def _counts(self, frame: Frame) -> Numbers:
         device = self.context.device
         batch = device.to_arrow(device.select(frame, [len(self.fields)]), [COUNT])
-        return np.asarray(batch.column(0)).astype(np.int64, copy=False)
+        return np.asarray(batch.column(0))

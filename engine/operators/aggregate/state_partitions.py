@@ -70,7 +70,7 @@ class StatePartitions(Generic[Frame]):
             ExecutionError: see `Aggregation.merge` and `Aggregation.final`.
         """
         fitting = memory.room // (_COPIES * (self._context.threads + 1))
-        small = [file for file in self._files if 0 < file.bytes <= fitting]
+        small = [file for file in self._files if file.bytes <= fitting]
         self._large = [file for file in self._files if file.bytes > fitting]
         largest = max((file.bytes for file in small), default=0)
         memory.resize(_COPIES * largest * (self._context.threads + 1))

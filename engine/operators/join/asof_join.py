@@ -85,7 +85,6 @@ class AsofJoin(Operator[Frame], Generic[Frame]):
                 streams.insert(0, stack.enter_context(closing(coalesce_frames(context, frames))))
                 fits = fits and self._collect_sorted(context, streams[0], kept[side], memory)
             if not fits:
-                memory.resize(0)
                 of_left, of_right = (chain(drain_list(k), new) for k, new in zip(kept, streams, strict=True))
                 rows = self._merge_runs(context).join(of_left, of_right, memory, self.profile)
                 yield from stack.enter_context(closing(rows))

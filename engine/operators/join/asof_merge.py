@@ -112,13 +112,11 @@ class AsofMerge(Generic[Frame]):
         Partners are -1 for rows without one, the last right row where there is none.
         """
         device, width = self._context.device, self._width
-        known = carried is not None
         if carried is None:
             carried = device.take_or_null(frame, np.full(1, -1, np.int64))
         rows = device.concatenate([carried, frame])
         batch: Any = device.to_arrow(device.select(rows, [width, width + 1]), _MARKS)
         of_right = batch.column(0).to_numpy(zero_copy_only=False) == self._right_mark
-        of_right[0] = known
         usable = batch.column(1).to_numpy(zero_copy_only=False) == True  # noqa: E712 (the first may be null)
         before = np.maximum.accumulate(np.where(of_right, np.arange(len(of_right)), -1))
         positions = np.flatnonzero(~of_right[1:]) + 1

@@ -124,8 +124,9 @@ class _BlockLoop(Generic[Frame]):
             probed = None if copies is None else CopiedRows(device, frame)
             for pairs in finder.pairs(frame):
                 self._note(start, pairs)
-                if probed is None or copies is None:
+                if copies is None:
                     continue
+                assert probed is not None
                 found[pairs.build_positions] = True
                 for some in portions_within(
                     [(probed, pairs.probe_positions), (copies, pairs.build_positions)], portion
@@ -156,7 +157,7 @@ class _BlockLoop(Generic[Frame]):
         if self._kind == "single" and ((np.diff(places) == 0).any() or self._matched[places].any()):
             raise several_rows_error()
         self._matched[places] = True
-        if pairs.undecided is not None and len(self._undecided):
+        if pairs.undecided is not None:
             self._undecided[start + pairs.undecided] = True
 
     def _number_rows(self) -> Generator[tuple[int, Frame], None, None]:

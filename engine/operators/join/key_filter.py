@@ -176,7 +176,6 @@ class _OneKeySummary(Generic[Frame]):
         self._dynamic_filter = dynamic_filter
         self._nulls_equal = nulls_equal
         column = ColumnRef(0, "key", key.type)
-        self._column = column
         self._bounds = device.aggregation(
             (),
             [

@@ -11,7 +11,7 @@ import pyarrow as pa
 from bamquery.engine.device import Device
 from bamquery.engine.operators.aggregate.distinct_aggregate import drop_needless_distinct
 from bamquery.function_catalog.plan_functions import WINDOW_FUNCTIONS
-from bamquery.plan.expressions import AggregateCall, Call, Cast, Expression, Literal, SortKey
+from bamquery.plan.expressions import AggregateCall, Call, Cast, Expression, Literal
 from bamquery.plan.functions import HOLDS_VALUES
 from bamquery.plan.windows import Bound, WindowCall, WindowFrame
 
@@ -77,7 +77,7 @@ class CallMethod:
         return self.is_one_frame_a_group or self.call.call.function == "cume_dist"
 
 
-def choose_method(call: WindowCall, order: Sequence[SortKey], device: Device[Any]) -> CallMethod | None:
+def choose_method(call: WindowCall, device: Device[Any]) -> CallMethod | None:
     """How to compute a call in portions; None where a partition must be in memory for it."""
     name = call.call.function
     if name in _RANKS:
@@ -85,7 +85,7 @@ def choose_method(call: WindowCall, order: Sequence[SortKey], device: Device[Any
         return CallMethod(call, all_rows=name in _OF_ALL_ROWS, peers=ordered)
     if name in _NEIGHBOURS:
         return _neighbour_method(call, device)
-    return _frame_method(call, order, device)
+    return _frame_method(call, device)
 
 
 def _neighbour_method(call: WindowCall, device: Device[Any]) -> CallMethod | None:
@@ -104,17 +104,17 @@ def _neighbour_method(call: WindowCall, device: Device[Any]) -> CallMethod | Non
     behind = WindowFrame("rows", Bound("following", one), Bound("unbounded following"))
     name, frame = ("last_value", before) if away < 0 else ("first_value", behind)
     known = AggregateCall(name, (value,), call.type)
-    return _frame_method(WindowCall(known, frame, ignore_nulls=True), (), device)
+    return _frame_method(WindowCall(known, frame, ignore_nulls=True), device)
 
 
-def _frame_method(call: WindowCall, order: Sequence[SortKey], device: Device[Any]) -> CallMethod | None:
+def _frame_method(call: WindowCall, device: Device[Any]) -> CallMethod | None:
     frame = call.frame
     bounds = [bound for bound in (frame.start, frame.end) if bound.offset is not None]
-    if not all(_is_constant(frame, bound, order) for bound in bounds):
+    if not all(_is_constant(frame, bound) for bound in bounds):
         return None
     before, after = frame.start.kind == "unbounded preceding", frame.end.kind == "unbounded following"
     by_rows = frame.unit == "rows"
-    edges = "current row" in (frame.start.kind, frame.end.kind) and not by_rows
+    to_peers = "current row" in (frame.start.kind, frame.end.kind)
     plain, by_groups = frame.exclude == "no others", frame.exclude in ("group", "ties")
     apart = not (by_rows or bounds)  # nothing is asked of rows but who is a peer
     method = CallMethod(
@@ -122,7 +122,7 @@ def _frame_method(call: WindowCall, order: Sequence[SortKey], device: Device[Any
         needs_state_before=before,
         needs_state_after=after,
         is_one_frame=before and after and plain,
-        is_one_frame_a_group=edges and plain and apart,
+        is_one_frame_a_group=to_peers and plain and apart,
         peers=not by_rows or by_groups,
         undivided=by_groups or not (plain or by_rows) or not (apart or by_rows),
     )
@@ -149,7 +149,7 @@ def as_small_state(call: WindowCall) -> WindowCall | None:
     (given,) = drop_needless_distinct([call.call])
     name = given.function
     if name in _AS_AGGREGATES:
-        value = given.arguments[0]
+        (value,) = given.arguments
         known = Call("is_not_null", (value,), pa.bool_()) if call.ignore_nulls else None
         aggregate = AggregateCall(_AS_AGGREGATES[name], (value,), given.type, filter=known)
         return replace(call, call=aggregate, ignore_nulls=False)
@@ -160,7 +160,7 @@ def as_small_state(call: WindowCall) -> WindowCall | None:
     return replace(call, call=given)
 
 
-def _is_constant(frame: WindowFrame, bound: Bound, order: Sequence[SortKey]) -> bool:
+def _is_constant(frame: WindowFrame, bound: Bound) -> bool:
     """Whether a bound with a number has the same for all rows, so that those of later rows are later."""
     assert bound.offset is not None
     if frame.unit != "range":
@@ -170,8 +170,8 @@ def _is_constant(frame: WindowFrame, bound: Bound, order: Sequence[SortKey]) -> 
     if not (isinstance(moved, Call) and moved.function in _MOVES):
         return False
     value, by = map(_strip_casts, moved.arguments)
-    key = _strip_casts(order[0].expression)
-    return (value == key and isinstance(by, Literal)) or (by == key and isinstance(value, Literal))
+    assert bound.key is not None
+    return value == _strip_casts(bound.key) and isinstance(by, Literal)
 
 
 def _constant(value: Expression | None) -> int | None:

@@ -174,7 +174,7 @@ class LargePartition(Generic[Frame]):
         )
         self._following = LookaheadBlocks(context, methods, self._aggregations, fields, profile)
         near = [i for i, method in enumerate(methods) if method.looks_around]
-        self._near = LookaroundRows(context, self._window, methods, self._aggregations, near)
+        self._near = LookaroundRows(context.device, self._window, methods, self._aggregations, near)
         if near:
             memory.what = f"{function_names([methods[i].call for i in near])} over a window"
 

@@ -79,8 +79,7 @@ class LookaheadBlocks(Generic[Frame]):
         Raises:
             StorageError: the folder has no room for the rows.
         """
-        nothing = [None] * len(self._methods)
-        unknown = Lookahead(0, 0, nothing, nothing, nothing)
+        unknown = Lookahead(states_after=[None] * len(self._methods))
         looks_ahead = any(method.looks_ahead for method in self._methods)
         of_groups = any(method.needs_groups for method in self._methods)
         for block in given:
@@ -134,8 +133,8 @@ class LookaheadBlocks(Generic[Frame]):
                 peers, behind_group = 0, after
                 group = self._group(blocks, number) if one.piece else after
             own = [
-                before_group if method.is_one_frame_a_group and one.piece else behind
-                for method, before_group, behind in zip(self._methods, behind_group, after, strict=True)
+                of_group if method.is_one_frame_a_group else behind
+                for method, of_group, behind in zip(self._methods, behind_group, after, strict=True)
             ]
             found.append(Lookahead(rows, peers, own, group))
             rows += one.rows

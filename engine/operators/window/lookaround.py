@@ -10,8 +10,7 @@ from typing import Any, Final, Generic
 
 import pyarrow as pa
 
-from bamquery.engine.device import Aggregation, Frame, RestOfPartition
-from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.device import Aggregation, Device, Frame, RestOfPartition
 from bamquery.engine.operators.window.call_methods import CallMethod
 from bamquery.engine.operators.window.lookahead import Lookahead, State
 from bamquery.engine.operators.window.partition_blocks import PartitionBlock
@@ -32,14 +31,13 @@ class LookaroundRows(Generic[Frame]):
 
     def __init__(
         self,
-        context: ExecutionContext[Frame],
+        device: Device[Frame],
         window: Window,
         methods: Sequence[CallMethod],
         aggregations: Sequence[Aggregation[Frame, Any] | None],
         calls: Sequence[int],
     ) -> None:
-        self._context = context
-        self._device = context.device
+        self._device = device
         self._window = window
         self._methods = tuple(methods)
         self._aggregations = tuple(aggregations)
@@ -105,18 +103,14 @@ class LookaroundRows(Generic[Frame]):
         self, block: PartitionBlock[Frame], following: Lookahead, rows_before: int
     ) -> tuple[Frame, RestOfPartition, int]:
         """The block among rows near it, what else the partition has, and where the block begins."""
-        frames = [block.frame]
-        first = 0
-        if self._tail is not None:
-            frames.insert(0, self._tail)
-            first = self._device.row_count(self._tail)
+        frames = [] if self._tail is None else [self._tail]
+        first = sum(map(self._device.row_count, frames))
+        frames.append(block.frame)
         # Of peers, the frame's or the row's, all are here.
         wanted = sum(b.rows for b, _ in self._waiting) if self._reaches_ahead else self._ahead
-        more = 0
         after = {i: following.states_after[i] for i in self.calls}
         for one, behind in self._waiting:
             taken = min(wanted, one.rows)
-            more += one.rows - taken
             if taken:
                 frames.append(self._device.slice(one.frame, 0, taken))
                 left = self._device.slice(one.frame, taken, one.rows - taken)
@@ -124,7 +118,7 @@ class LookaroundRows(Generic[Frame]):
             wanted -= taken
         rest = RestOfPartition(
             rows_before - first,
-            more + (not self._ended),
+            int(not self._ended),  # at least: how many does not matter
             before=[self._states.get(i) for i in self.calls],
             after=[after[i] for i in self.calls],
         )

@@ -52,10 +52,9 @@ class BlockCutter(Generic[Frame]):
         self._too_large = too_large
         self._held: list[Frame] = []
         self._rows = 0
-        self._starts = np.zeros(0, np.int64)  # rows held that begin a group
+        self._starts = np.zeros(0, np.int64)  # of groups; rows before them are of one given out in part
         self._begun = False
         self._last: Frame | None = None  # the order's values in the row before
-        self._continues = False  # the first row held is a peer of rows given out
         self.bytes = 0
         """That the rows held take."""
 
@@ -92,18 +91,14 @@ class BlockCutter(Generic[Frame]):
             self._keep(frame, rows)
             yield PartitionBlock(frame, rows)
             return
-        begin = 0
-        continued = self._continues
-        if continued:
-            begin = int(starts[0]) if len(starts) else rows
-            self._continues = not len(starts)
+        begin = int(starts[0]) if len(starts) else rows
         end = rows if final or begin == rows else int(starts[-1])
         piece = end == begin == 0  # all of it is one group, and more of it may come
         if piece and self._too_large(rows, self.bytes):
-            end, self._continues = rows, True
+            end = rows
         groups = int(((begin <= starts) & (starts < end)).sum())
         self._keep(frame, end)
-        if continued and begin:
+        if begin:
             yield PartitionBlock(self._device.slice(frame, 0, begin), begin, continues=True, piece=True)
         if begin < end:
             yield PartitionBlock(

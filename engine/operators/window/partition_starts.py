@@ -42,12 +42,10 @@ class PartitionStarts(Generic[Frame]):
                 frame = self._next_frame()
             except StopIteration:
                 return
-            values = device.evaluate(self._keys, frame)
-            changes = row_changes(device, self._keys, self._last, values)
+            changes = row_changes(device, self._keys, self._last, device.evaluate(self._keys, frame))
             count = device.row_count(frame)
             end = int(changes[0]) if len(changes) else count
             if end:
-                self._last = device.slice(values, end - 1, 1)
                 yield device.slice(frame, 0, end)
             if end < count:
                 self._again = device.slice(frame, end, count - end)

@@ -109,26 +109,30 @@ class Window(Operator[Frame], Generic[Frame]):
         share = memory.room // (2 * (context.threads + 2))
         given = PartitionStarts(device, self._window.partition, self._cut_small(device, frames, share // 2))
         for frame, begin in given:
-            rest, begun = frame, 0 if begin is None else begin
-            if begin is not None and rows + begin:
+            rest = frame
+            if begin is not None:
+                last = rows + begin
                 before = device.slice(frame, 0, begin)
-                needed = self._needed_bytes(rows + begin, size + device.nbytes(before))
-                if rows + begin >= GATHERED_ROWS or needed >= share:
+                needed = self._needed_bytes(last, size + device.nbytes(before))
+                if last and (last >= GATHERED_ROWS or needed >= share):
                     piece = device.concatenate([*held, before])
-                    held, rows, size = [], 0, 0
+                    held, rows, size, last = [], 0, 0, 0
                     busy.append(needed)
                     yield piece
                     del piece
-                    rest, begun = device.slice(frame, begin, device.row_count(frame) - begin), 0
-            last = last if begin is None else rows + begun
+                    rest = device.slice(frame, begin, device.row_count(frame) - begin)
             held.append(rest)
             rows += device.row_count(rest)
             size += device.nbytes(rest)
             if not memory.fits(self._needed_bytes(rows, size) + sum(busy)):
+                methods = self._methods(context, memory)
+                if methods is None:
+                    memory.resize(self._needed_bytes(rows, size) + sum(busy))
+                    continue  # others have given memory back since
                 yield from self._compute_large(
-                    context, held, last, given.rest_of_partition(), memory=memory, busy=busy
+                    context, methods, held, last, given.rest_of_partition(), memory=memory, busy=busy
                 )
-                held, rows, size, last = [], 0, 0, 0
+                held, rows, size = [], 0, 0
         if held:
             busy.append(self._needed_bytes(rows, size))
             yield device.concatenate(held)
@@ -136,6 +140,7 @@ class Window(Operator[Frame], Generic[Frame]):
     def _compute_large(
         self,
         context: ExecutionContext[Frame],
+        methods: list[CallMethod],
         held: list[Frame],
         first: int,
         rest: Iterable[Frame],
@@ -145,12 +150,6 @@ class Window(Operator[Frame], Generic[Frame]):
     ) -> Generator[Frame | WindowPortion[Frame] | None, None, None]:
         """Rows held, which do not fit: from the row `first` on they are of one partition, as is the rest."""
         device = context.device
-        methods, others = self._methods(context)
-        if others:
-            memory.what = f"{function_names(others)} over a window"
-            rows, size = (sum(map(of, held)) for of in (device.row_count, device.nbytes))
-            memory.resize(self._needed_bytes(rows, size) + sum(busy))
-            raise AssertionError("what did not fit does so now")
         if first:
             joined = device.concatenate(held)
             begun = device.slice(joined, 0, first)
@@ -188,14 +187,17 @@ class Window(Operator[Frame], Generic[Frame]):
         """Bytes for rows, those rows joined, their values and what these take to compute."""
         return 3 * size + rows * self._row_bytes
 
-    def _methods(self, context: ExecutionContext[Frame]) -> tuple[list[CallMethod], list[WindowCall]]:
-        """How a partition's calls are computed in portions, and those for which there is no way."""
+    def _methods(self, context: ExecutionContext[Frame], memory: Reservation) -> list[CallMethod] | None:
+        """How a partition's calls are computed in portions; None where errors name those that cannot be."""
         methods: list[CallMethod] = []
         others: list[WindowCall] = []
         for call in self._window.calls:
-            method = choose_method(call, self._window.order, context.device)
+            method = choose_method(call, context.device)
             if method is None or (method.needs_file and context.spill_folder is None):
                 others.append(call)
             else:
                 methods.append(method)
-        return methods, others
+        if not others:
+            return methods
+        memory.what = f"{function_names(others)} over a window"
+        return None

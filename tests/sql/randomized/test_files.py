@@ -2,7 +2,7 @@ from random import Random
 
 import pytest
 
-from tests.effort import effort
+from tests.selection.effort import effort
 from tests.sql.randomized.files.compare import Comparison
 from tests.sql.randomized.files.strings import csv_file
 

@@ -16,8 +16,8 @@ from bamquery.plan.rules.order_joins import order_joins
 from bamquery.plan.rules.prune_columns import prune_columns
 from bamquery.plan.rules.push_down_predicates import push_down_predicates
 from bamquery.plan.rules.simplify_joins import simplify_joins
-from tests.effort import effort
 from tests.oracle import connect
+from tests.selection.effort import effort
 from tests.sql.randomized import test_queries as shared
 from tests.sql.randomized.joins import joins, set_operations, subqueries
 from tests.sql.randomized.queries import table_of, tables

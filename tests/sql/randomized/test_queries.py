@@ -23,8 +23,8 @@ from bamquery.plan.rules.measure_durations import measure_durations
 from bamquery.plan.rules.merge_equalities import merge_equalities
 from bamquery.plan.rules.narrow_comparisons import narrow_comparisons
 from bamquery.plan.rules.simplify_logic import simplify_logic
-from tests.effort import effort
 from tests.oracle import connect, plain, same
+from tests.selection.effort import effort
 from tests.sql.randomized.queries import queries, simple_conditions, table_of, tables
 
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]

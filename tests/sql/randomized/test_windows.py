@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from bamquery.connection.connection import Connection
-from tests.effort import effort
+from tests.selection.effort import effort
 from tests.sql.randomized.test_queries import QUIET, _check, database, oracle
 from tests.sql.randomized.windows import group_queries, numbered_tables, window_queries
 

@@ -15,7 +15,7 @@ from bamquery.driver.array import Array, PageCache
 from bamquery.driver.controller import SoftwareController
 from bamquery.driver.faults import Fault
 from bamquery.errors import NvmeError
-from tests.effort import spread
+from tests.selection.effort import spread
 
 numba = pytest.importorskip("numba")
 

@@ -102,7 +102,10 @@ class WindowCollector:
         """The nodes that add the calls' values to the plan's columns: one for each order of rows."""
         self._positions = [0] * len(self._calls)
         # Not before: a constant that is a key of grouping sets has come to be a column by now.
-        specifications = [_drop_constants(*given) for given in self._specifications]
+        specifications = [
+            _drop_constants(*given, call.frame)
+            for given, call in zip(self._specifications, self._calls, strict=True)
+        ]
         for specification in dict.fromkeys(specifications):
             own = [i for i, given in enumerate(specifications) if given == specification]
             for count, call in enumerate(own):
@@ -246,8 +249,11 @@ def _check_plain(syntax: CallSyntax, *, nulls: bool) -> None:
             raise ValueError(f"{syntax.name}() does not take {words}")
 
 
-def _drop_constants(partition: Sequence[Expression], order: Sequence[SortKey]) -> _Specification:
+def _drop_constants(
+    partition: Sequence[Expression], order: Sequence[SortKey], frame: WindowFrame
+) -> _Specification:
+    is_compared = any(bound.key is not None for bound in (frame.start, frame.end))  # with the one term
     return (
         tuple(dict.fromkeys(key for key in partition if not isinstance(key, Literal))),
-        tuple(key for key in order if not isinstance(key.expression, Literal)),
+        tuple(key for key in order if is_compared or not isinstance(key.expression, Literal)),
     )

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from bamquery.data_types.names import type_name
 from bamquery.plan.expressions import Call, ColumnRef, Literal
-from tests.effort import spread
 from tests.oracle import check, evaluate
+from tests.selection.effort import spread
 from tests.strategies import ALL_TYPES, PLAIN_TYPES, array, arrays, specials
 
 OPERATORS = {

@@ -8,7 +8,7 @@ import pytest
 
 from bamquery.engine.device import Device
 from tests.devices import frames as device_frames
-from tests.effort import spread
+from tests.selection.effort import spread
 from tests.strategies import ALL_TYPES
 
 SIZES = (0, 1, 33, 70)

@@ -19,7 +19,7 @@ from tests.conformance.harness import Rows, assert_same, run
 from tests.conformance.spilling import run_spilling
 from tests.devices import vectors as device_vectors
 from tests.devices import windows as device_windows
-from tests.effort import effort, spread
+from tests.selection.effort import effort, spread
 from tests.strategies import ALL_TYPES
 
 INT = pa.int64()

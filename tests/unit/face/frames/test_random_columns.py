@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import bamquery
 from bamquery.errors import ExecutionError
-from tests.effort import effort
+from tests.selection.effort import effort
 from tests.strategies import arrays
 
 KINDS = [

@@ -20,7 +20,7 @@ from bamquery.data_types.names import type_name
 from bamquery.output.display_options import DisplayOptions
 from bamquery.output.inserts import write_inserts
 from bamquery.output.literals import identifier, literals
-from tests.effort import effort
+from tests.selection.effort import effort
 
 UTC_MOMENTS = st.integers(-60_000_000_000_000_000, 200_000_000_000_000_000)
 """Microseconds from the year 69 to 8307."""

@@ -19,7 +19,7 @@ import bamquery
 from bamquery import Expression, col, expr, fn, lit, when
 from bamquery.errors import SqlError
 from tests import oracle
-from tests.effort import effort
+from tests.selection.effort import effort
 
 TABLE = pa.table(
     {

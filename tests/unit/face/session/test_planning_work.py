@@ -16,7 +16,7 @@ from bamquery.plan import optimizer
 from bamquery.plan.nodes import Plan
 from bamquery.plan.rewriting import expressions_of, nodes_of
 from bamquery.plan.rules.push_down_predicates import push_down_predicates
-from tests.effort import effort
+from tests.selection.effort import effort
 
 _MOST_GROWTH = 2.6
 """Twice the length may cost so many times as much more; 2 is linear, 4 quadratic."""

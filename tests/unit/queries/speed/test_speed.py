@@ -59,5 +59,5 @@ def test_a_run(tmp_path: Path) -> None:
     assert command.main([*options, *queries, "--json", str(path)]) == 0
     measured = json.loads(path.read_text())
     assert [query["query"] for query in measured["queries"]] == ["q5", "01_trips_by_hour", "13_passengers"]
-    assert (measured["device"], measured["threads"], measured["repeat"]) == ("cpu", 2, 1)
+    assert [measured[how] for how in ("device", "threads", "repeat", "encoding")] == ["cpu", 2, 1, "auto"]
     assert all(query["factor"] > 0 and not query["problem"] for query in measured["queries"])

@@ -9,7 +9,7 @@ import pytest
 
 import bamquery
 from bamquery.sql_frontend.binder.expressions import literal_lists
-from tests.effort import spread
+from tests.selection.effort import spread
 
 KINDS = (
     "TINYINT",

@@ -15,7 +15,7 @@ from bamquery.storage.fragments.reader import FragmentReader, locate
 from bamquery.storage.readers.block_reader import ReadCounters
 from bamquery.storage.readers.mapped_reader import MappedReader
 from bamquery.storage.readers.queue_reader import QueueReader
-from tests.effort import effort
+from tests.selection.effort import effort
 from tests.unit.storage.random_columns import ENCODINGS, Sample, assert_same, samples, written
 
 READERS = [MappedReader, QueueReader]

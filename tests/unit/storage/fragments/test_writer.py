@@ -15,7 +15,7 @@ from bamquery.storage.files.filesystem import POSIX
 from bamquery.storage.format.layout import ALIGNMENT
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.writer import BatchRows, PassingRows, write_fragment
-from tests.effort import effort
+from tests.selection.effort import effort
 from tests.unit.storage.random_columns import (
     ALL_TYPES,
     PLAIN_TYPES,

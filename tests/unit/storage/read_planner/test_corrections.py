@@ -92,6 +92,7 @@ def test_another_way_is_worth_a_try_that_may_be_cheaper() -> None:
     assert seen.choose_untried(STREAM, [at_most, far]) is None
     assert seen.choose_untried(STREAM, [near, vectors, far]) is vectors
     assert seen.choose_untried(STREAM, [vectors, near]) is vectors
+    assert seen.choose_untried(STREAM, [near, choice(Strategy.FETCH_VECTORS, link(1.9))]) is near, "of equals"
     assert seen.choose_untried(STREAM, []) is None
     seen.learn([vectors], 1.8)
     assert seen.choose_untried(STREAM, [near, vectors]) is near
@@ -104,6 +105,12 @@ def test_only_reads_of_some_size_have_tried_a_way() -> None:
         seen = Corrections(MODEL)
         seen.learn([choice(Strategy.STREAM, link(size))], 0.06)  # what it took does not matter
         assert (seen.choose_untried(STREAM, [near]) is near) == tried
+    seen = Corrections(MODEL)
+    seen.learn([STREAM], 1.0)
+    eight_times = choice(
+        Strategy.STREAM, link(8 * (0.5e-4 + 1.0))
+    )  # as much as was seen, the prior's half with it
+    assert seen.choose_untried(eight_times, [near]) is near
     small, other = choice(Strategy.STREAM, link(1e-6)), choice(Strategy.FETCH_BLOCKS, commands(1.9e-6))
     for size, tried in ((1e-4, False), (1.6e-4, True)):
         seen = Corrections(MODEL)

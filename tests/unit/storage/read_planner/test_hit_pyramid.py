@@ -98,6 +98,32 @@ def test_between_the_sizes_that_were_counted(rows: float) -> None:
     assert apart.runs_of(rows) == pytest.approx(256)
 
 
+def test_sizes_that_were_counted_are_answered_exactly() -> None:
+    rows = np.arange(0, 5 << 16, 33, dtype=np.int64)
+    pyramid = HitPyramid.count(rows)
+    assert pyramid.runs is not None
+    for level in range(LEVELS):
+        assert pyramid.groups_of(1 << level) == pyramid.groups[level]
+        assert pyramid.runs_of(1 << level) == pyramid.runs[level]
+
+
+def test_the_curve_between_the_sizes_that_were_counted() -> None:
+    """Catmull and Rom's cubic, by hand: of four rows in 1 group of 128 Ki, 2 of 64 Ki, 4 of 32 Ki each."""
+    pyramid = HitPyramid.count(np.array([0, 1 << 15, 1 << 17, (1 << 17) + (1 << 15)], np.int64))
+    assert pyramid.groups[13:] == (4, 4, 4, 2)
+    for size, logarithm in (
+        (14.5, 2 + 1 / 16),  # slopes 0 and -1/2
+        (15.5, 1.5 + 1 / 16),  # slopes -1/2 and -1, as it goes on
+        (16.5, 0.5),  # beyond what was counted: a line
+        (17, 0),
+        (30, 0),  # never less than one
+    ):
+        assert pyramid.groups_of(2**size) == pytest.approx(2**logarithm)
+    # A curve that is about to level out goes below it: two rows in one group of 64 have no less than one.
+    two = HitPyramid.count(np.array([0, 32], np.int64))
+    assert two.groups_of(2**6.5) == 1
+
+
 def test_rows_that_reach_into_the_next_block() -> None:
     """One that is as wide as half a block does so half of the time, unless that block is read anyway."""
     apart = HitPyramid.count(np.arange(1000) * 8 * VECTOR_ROWS)
@@ -110,6 +136,16 @@ def test_rows_that_reach_into_the_next_block() -> None:
     )
 
 
+def test_half_of_four_rows_side_by_side() -> None:
+    """Of n rows something is left but in 1/2^n of all cases; of two neighbours both in a quarter."""
+    four = HitPyramid.count(np.arange(4, 8))
+    groups = (2.0, 1.5, *[1.0] * (LEVELS - 2))  # of groups of 4 and more 15/16, but rows are somewhere
+    # Three pairs of rows, one of groups of two, each of which is left in (1.5 / 2)^2 of all cases.
+    runs = (2 - 3 / 4, *[1.0] * (LEVELS - 1))
+    assert four.thin_out(0.5) == HitPyramid(groups, runs)
+    assert HitPyramid(four.groups).thin_out(0.5) == HitPyramid(groups)
+
+
 def test_edges() -> None:
     one = HitPyramid.count(np.array([7], np.int64))
     assert [one.groups_of(rows) for rows in (0.1, 1, 300, 1e9)] == [1, 1, 1, 1]
@@ -120,6 +156,8 @@ def test_edges() -> None:
     assert one.thin_out(1.0) is one
     assert HitPyramid.from_counts(3, range(1, LEVELS)).rows == 3
     two = HitPyramid.count(np.array([4, 5], np.int64))
+    uncounted = HitPyramid(two.groups)
+    assert uncounted.thin_out(0.0) == NOTHING
     for share in (0.5, 0.25):  # whatever is left is a run
         thinned = two.thin_out(share)
         assert thinned.runs is not None

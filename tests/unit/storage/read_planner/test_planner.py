@@ -1,6 +1,8 @@
 """The planner takes the cheapest way by the device's numbers, and counts what the readers then do."""
 
+import random
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +20,17 @@ from bamquery.storage.read_planner.column_demands import (
     shape_demands,
     stored_demands,
 )
-from bamquery.storage.read_planner.cost_model import CostModel, Path, ProcessorRates, ReadDemand, Resource
+from bamquery.storage.read_planner.cost_model import (
+    CostModel,
+    Path,
+    PathRates,
+    ProcessorRates,
+    ReadDemand,
+    Resource,
+)
 from bamquery.storage.read_planner.device_profile import ASSUMED, DeviceProfile
 from bamquery.storage.read_planner.hit_pyramid import LEVELS, HitPyramid
-from bamquery.storage.read_planner.planner import Choice, Strategy, plan_reads
+from bamquery.storage.read_planner.planner import Choice, Demands, Strategy, plan_reads, total_seconds
 from bamquery.storage.read_planner.processor_profile import ASSUMED_PROCESSOR
 from bamquery.storage.readers.block_reader import ReadCounters
 from bamquery.storage.readers.mapped_reader import MappedReader
@@ -164,6 +173,55 @@ def test_reads_together_add_up_by_resource() -> None:
         assert model.seconds([one, one]) == 12
         assert model.scarcest(one) is resource
     assert model.seconds([]) == 0
+
+
+def test_what_one_read_takes_of_each_resource() -> None:
+    """Forms that were not measured cost nothing to decode, nor does a read without commands anything."""
+    rates = PathRates(bandwidth=100.0, commands=8.0, latency=0.5, core_seconds=0.25)
+    processor = ProcessorRates(checksum=50.0, decode={"packed": 10.0})
+    model = CostModel({Path.VECTORS: rates}, processor, io_cores=4.0)
+    packed = ReadDemand(Path.VECTORS, bytes=400, commands=16, rounds=3, checked=300, values=70, form="packed")
+    assert model.cost(packed) == (3 * 0.5, 4.0, 2.0, 6.0 + 7.0, 400 * 0.25 / 4)
+    assert model.cost(replace(packed, form="plain")) == (1.5, 4.0, 2.0, 6.0, 25.0)
+    assert model.cost(replace(packed, commands=0)) == (0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+UNITS = CostModel(dict.fromkeys(Path, PathRates(1.0, 1.0, 1.0)), ProcessorRates(checksum=1.0))
+"""A byte, a command, a round and a byte's checksum take a second each."""
+
+
+def ways(*costs: tuple[int, int, int, int]) -> Demands:
+    """Of rounds, bytes, commands and bytes that are checked, each a strategy's."""
+    return {
+        strategy: ReadDemand(Path.VECTORS, size, commands, rounds, checked)
+        for strategy, (rounds, size, commands, checked) in zip(
+            (Strategy.STREAM, Strategy.FETCH_BLOCKS), costs, strict=False
+        )
+    }
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("overlaps", [True, False])
+def test_no_other_ways_cost_less_together(overlaps: bool, together: bool) -> None:
+    model = replace(UNITS, overlaps=overlaps, together=together)
+    draw = random.Random(5)
+    for _ in range(40):
+        columns = [ways(*(tuple(draw.randint(1, 9) for _ in range(4)) for _ in range(2))) for _ in range(3)]
+        chosen = plan_reads(columns, model, verified_first=False)
+        found = total_seconds(chosen, model)
+        every = product(*([model.cost(demand) for demand in demands.values()] for demands in columns))
+        assert found == min(model.seconds(costs) for costs in every)
+        assert found == model.seconds(choice.cost for choice in chosen)
+
+
+def test_up_to_eight_columns_are_tried_in_all_combinations() -> None:
+    """Two that save something only if both are read otherwise: of more columns, one at a time is changed."""
+    two = [ways((0, 3, 2, 5), (0, 6, 2, 1)), ways((0, 5, 1, 5), (0, 1, 1, 6))]
+    nothing = ways((0, 0, 0, 0))
+    for others, seconds in ((0, 7), (6, 7), (7, 10)):
+        chosen = plan_reads([*two, *[nothing] * others], UNITS, verified_first=False)
+        assert total_seconds(chosen, UNITS) == seconds
+    assert plan_reads([], UNITS) == []
 
 
 @pytest.mark.parametrize("verifies", [True, False])

@@ -22,7 +22,7 @@ from bamquery.storage.read_planner.cost_model import CostModel, Path, ProcessorR
 from bamquery.storage.read_planner.device_profile import DeviceProfile
 from bamquery.storage.read_planner.hit_pyramid import HitPyramid
 from bamquery.storage.read_planner.planner import VERIFIED_FIRST, Strategy, plan_reads
-from tests.effort import spread
+from tests.selection.effort import spread
 from tests.unit.storage.read_planner.selections import (
     BLOCK,
     KINDS,

@@ -15,7 +15,7 @@ from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.statistics import zone_map
 from bamquery.storage.statistics.predicate import RangePredicate
 from bamquery.storage.statistics.zone_map import ZoneMap
-from tests.effort import effort
+from tests.selection.effort import effort
 from tests.unit.storage.random_columns import ALL_TYPES, column, samples, values, written
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
@@ -163,6 +163,73 @@ def test_unequal_prunes_constant_vectors() -> None:
     array = pa.array(np.repeat([7, 7, 8], VECTOR_ROWS))
     assert survivors(array, "!=", 7) == [2]
     assert survivors(array, "!=", None) == []
+
+
+def test_nulls_of_a_last_vector_that_is_not_full() -> None:
+    array = pa.array([*range(VECTOR_ROWS), None, None, None], pa.int64())
+    assert survivors(array, "is_null") == [1]
+    assert survivors(array, "is_not_null") == [0]
+
+
+def test_conditions_that_nulls_fulfil_keep_vectors_with_nulls() -> None:
+    """One null is enough."""
+    full, one_null = list(range(VECTOR_ROWS)), [None, *range(1, VECTOR_ROWS)]
+    zone_map = zone_map_of(pa.array([*full, *one_null, *[None] * 7], pa.int64()))
+    far = RangePredicate("c", ">", (pa.scalar(5000),))
+    assert zone_map.surviving_vectors([far]).tolist() == []
+    assert zone_map.surviving_vectors([replace(far, or_null=True)]).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("operator", "operands", "or_null", "wanted"),
+    [
+        ("<", [3 * VECTOR_ROWS], False, [0]),
+        ("<", [3 * VECTOR_ROWS], True, [0, 1, 2]),
+        ("<", [1500], True, [0, 2]),
+        ("<", [None], False, []),
+        ("in", range(3 * VECTOR_ROWS), False, []),  # bounds cannot tell
+        ("is_null", [], False, [2]),
+        ("is_not_null", [], False, [0]),
+    ],
+)
+def test_vectors_all_of_whose_rows_fulfil_a_condition(
+    operator: Any, operands: Any, or_null: bool, wanted: list[int]
+) -> None:
+    """Of numbers, of numbers and one null, and of nulls."""
+    numbers = [*range(VECTOR_ROWS), None, *range(VECTOR_ROWS + 1, 2 * VECTOR_ROWS), *[None] * 7]
+    zone_map = zone_map_of(pa.array(numbers, pa.int64()))
+    scalars = tuple(pa.scalar(x, pa.int64()) for x in operands)
+    predicate = RangePredicate("c", operator, scalars, or_null)
+    assert np.flatnonzero(zone_map.certain([predicate])).tolist() == wanted
+    nothing = RangePredicate("c", "=", (pa.scalar(-1),))
+    assert not zone_map.certain([predicate, nothing]).any()
+    assert zone_map.certain([]).all()
+
+
+@pytest.mark.parametrize(("more", "wanted"), [(0, [0, 2]), (1, [0, 1, 2])])
+def test_lists_of_up_to_64_values_prune_value_by_value(more: int, wanted: list[int]) -> None:
+    """Of longer ones only the least and the greatest tell."""
+    array = pa.array(np.repeat([1.0, 5.0, 9.0], VECTOR_ROWS))
+    assert survivors(array, "in", 9.0, *[1.0] * (62 + more), 1.0) == wanted
+
+
+def test_no_statistics_are_read_where_no_vector_is_left() -> None:
+    """Each column's once, when they are first asked for."""
+    asked = []
+
+    def statistics(name: str) -> pa.StructArray:
+        asked.append(name)
+        return pa.array([{"min": 1, "max": 5, "null_count": 0}])
+
+    zone_map = ZoneMap(statistics, 10)
+    near, far = (RangePredicate(name, "=", (pa.scalar(x),)) for name, x in (("a", 3), ("b", 7)))
+    for predicates, wanted in (([near, far], ["a", "b"]), ([near, near], []), ([far, near], [])):
+        asked.clear()
+        zone_map.possible(predicates)
+        assert asked == wanted
+    other = replace(far, column="d")
+    assert not ZoneMap(statistics, 10).possible([other, near]).any()
+    assert asked == ["d"]
 
 
 def test_predicates_are_a_conjunction() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from bamquery.errors import CatalogError
 from bamquery.storage.tables.name import decode, encode
 from bamquery.text.identifiers import fold_case
-from tests.effort import effort
+from tests.selection.effort import effort
 
 
 @pytest.mark.parametrize(

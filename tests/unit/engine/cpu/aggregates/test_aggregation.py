@@ -242,3 +242,56 @@ def test_groups_are_split_evenly_and_anew_at_each_level() -> None:
         assert min(sizes) > 0
         for other in {*range(6)} - {level}:
             assert all(piece.groups for piece in aggregation.split(pieces[7], 4, other))
+
+
+def test_a_state_alone_is_merged_already() -> None:
+    aggregation = CpuAggregation([COLUMNS["k"]], [_call("sem", "x", DOUBLE)])
+    state = aggregation.partial(TABLE.to_batches()[0])
+    assert aggregation.merge([state]) is state
+    again = aggregation.merge([state], repeated=True)
+    assert again is not state
+    assert aggregation.final(again).equals(aggregation.final(state))
+
+
+def test_all_keys_of_a_rollup_leave_states_as_they_are() -> None:
+    aggregation = CpuAggregation([COLUMNS["k"], COLUMNS["s"]], [_call("sem", "x", DOUBLE)])
+    state = aggregation.partial(TABLE.to_batches()[0])
+    whole = aggregation.rollup(state, [0, 1], 7)
+    assert whole.aggregates is state.aggregates
+    assert [key.to_pylist() for key in whole.keys[:2]] == [key.to_pylist() for key in state.keys]
+    assert whole.keys[2].to_pylist() == [7] * state.groups
+    by_one = aggregation.rollup(state, [0], 8)
+    assert by_one.groups == len(set(state.keys[0].to_pylist()))
+    assert by_one.keys[1].null_count == by_one.groups
+
+
+def test_places_that_are_apart_have_memory_of_their_own() -> None:
+    """The others lie in one array, which stays as long as any of them."""
+    aggregation = CpuAggregation([COLUMNS["k"]], [_call("mode", "i", pa.int64())])
+    state = aggregation.partial(TABLE.to_batches()[0])
+    for apart in (False, True):
+        pieces = aggregation.split(state, 4, 0, apart=apart)
+        assert [piece.groups > 1 for piece in pieces].count(True) > 1
+        arrays = {piece.keys[0].buffers()[1].address for piece in pieces if piece.groups}
+        assert (len(arrays) > 1) == apart
+
+
+def test_an_average_is_shared_only_with_what_adds_the_same_rows_in_the_same_order() -> None:
+    """A sum that goes by itself would be another one, by what is rounded."""
+    x = ColumnRef(0, "x", DOUBLE)
+    row = (SortKey(ColumnRef(1, "row", pa.int64())),)
+    batch = pa.record_batch([[1e16, 1.0, 1.0, -1e16], [3, 0, 1, 2]], ["x", "row"])
+    plain, ordered = ((), row)
+    totals = {plain: 0.0, ordered: -1e16 + 2.0 + 1e16}
+    for first in (plain, ordered):
+        for second in (plain, ordered):
+            calls = [
+                AggregateCall("avg", (x,), DOUBLE, order=first),
+                AggregateCall("sum", (x,), DOUBLE, order=second),
+            ]
+            aggregation = CpuAggregation([], calls)
+            state = aggregation.partial(batch)
+            found = [column[0].as_py() for column in aggregation.final(state).columns]
+            assert found == [totals[first] / 4, totals[second]]
+            average, total = state.aggregates
+            assert (average[0] is total[0]) == (first == second == plain)

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from bamquery.engine.cpu.aggregates import compensated
 from bamquery.engine.cpu.aggregates.accumulator import concatenate_state_columns
 from bamquery.engine.cpu.aggregates.compensated import CompensatedSum
 
@@ -53,3 +54,28 @@ def test_infinities_and_nan_stay() -> None:
     assert found[0] == math.inf
     assert math.isnan(found[1])
     assert _merged(CompensatedSum(mean=True), [None, 3.0], [0, 1], [1]) == [None, 3.0]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_sum_is_rounded_and_what_that_leaves(seed: int) -> None:
+    """Which is so little that it does not change the sum, though it is not lost."""
+    choose = random.Random(seed)
+    values = [choose.uniform(-1, 1) * 10.0 ** choose.randrange(20) for _ in range(63)]
+    values += [-value for value in values[:40]]
+    codes = np.array([choose.randrange(3) for _ in values])
+    high, low, _ = CompensatedSum(mean=False).partial(pa.array(values), codes, 3)
+    rounded, rest = np.asarray(high), np.asarray(low)
+    assert (rounded + rest == rounded).all()
+    assert rest.any()
+
+
+@pytest.mark.parametrize(("rows", "steps"), [(1, 0), (2, 1), (3, 2), (64, 6), (65, 7)])
+def test_a_cancel_is_asked_for_before_each_halving(
+    monkeypatch: pytest.MonkeyPatch, rows: int, steps: int
+) -> None:
+    asked: list[bool] = []
+    monkeypatch.setattr(compensated, "check_cancelled", lambda: asked.append(True))
+    accumulator = CompensatedSum(mean=False)
+    accumulator.partial(pa.array([0.1] * rows), np.zeros(rows, np.int64), 1)
+    assert len(asked) in {steps, steps + 1}
+    assert len(asked) >= steps

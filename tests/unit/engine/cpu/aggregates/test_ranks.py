@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bamquery.engine.cpu.aggregates.ranks import values_at
+from bamquery.engine.cpu.aggregates.ranks import _as_numbers, values_at
 
 RANDOM = np.random.default_rng(7)
 
@@ -35,7 +35,7 @@ def _is_nan(value: object) -> bool:
 
 
 @pytest.mark.parametrize("kind", ["decimal", "wide", "double", "date", "text"])
-@pytest.mark.parametrize("counts", [[1000, 0, 2000, 1], [3, 0, 1, 5], [0], []])
+@pytest.mark.parametrize("counts", [[1000, 0, 2000, 1], [3, 0, 1, 5], [1, 0], [0], []])
 @pytest.mark.parametrize("descending", [False, True])
 def test_values_are_those_of_each_group_in_order(kind: str, counts: list[int], descending: bool) -> None:
     sizes = np.array(counts, np.int64)
@@ -49,3 +49,17 @@ def test_values_are_those_of_each_group_in_order(kind: str, counts: list[int], d
             own = values[int(ends[group] - sizes[group]) : int(ends[group])].to_pylist()
             own.sort(key=lambda v: (_is_nan(v), 0 if _is_nan(v) else v), reverse=descending)
             assert repr(column[group].as_py()) == repr(own[int(rank[group])])
+
+
+@pytest.mark.parametrize("kind", ["decimal", "wide", "double", "date", "text"])
+def test_what_has_numbers_in_its_order_is_found_by_these(kind: str) -> None:
+    """Which sorts of values do not need."""
+    values = _column(kind, 100)
+    numbers = _as_numbers(values)
+    assert (numbers is None) == (kind in {"wide", "text"})
+    if numbers is not None:
+        assert len(numbers) == len(values)
+        given = [
+            value for value in values.take(pa.array(np.argsort(numbers))).to_pylist() if not _is_nan(value)
+        ]
+        assert given == sorted(given)

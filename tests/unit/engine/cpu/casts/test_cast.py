@@ -16,8 +16,8 @@ from bamquery.engine.cpu.casts.cast import CONVERSIONS, cast
 from bamquery.engine.formulas.type_families import CASTS, is_castable
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import Cast, ColumnRef
-from tests.effort import effort
 from tests.oracle import check, plain
+from tests.selection.effort import effort
 from tests.strategies import ALL_TYPES, PLAIN_TYPES, STRINGS, array, arrays, specials
 
 VARCHAR = pa.large_string()

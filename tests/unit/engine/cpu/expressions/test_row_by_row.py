@@ -25,8 +25,8 @@ from bamquery.plan.expressions import Call, Expression, walk
 from bamquery.plan.functions import called_row_by_row
 from bamquery.plan.nodes import Project
 from bamquery.sql_frontend.statement_binder import bind
-from tests.effort import spread
 from tests.plans import MemoryCatalog, SchemaOnly
+from tests.selection.effort import spread
 
 FEW, MANY = 300, 600
 

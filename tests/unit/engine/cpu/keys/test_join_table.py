@@ -41,6 +41,31 @@ def test_one_row_with_more_pairs_than_a_portion(monkeypatch) -> None:
     assert np.concatenate([found for _, _, found in portions]).tolist() == [25, *range(25), *range(25)]
 
 
+@pytest.mark.parametrize(
+    ("counts", "portion", "stops"),
+    [([5, 5, 5], 10, [2, 3]), ([5, 6, 4], 10, [1, 3]), ([11, 1], 10, [1, 2]), ([0, 0], 10, [2])],
+)
+def test_portions_are_as_full_as_may_be(
+    counts: list[int], portion: int, stops: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(join_table, "_PORTION", portion)
+    held = _batch(pa.array(np.repeat(np.arange(len(counts)), counts)))
+    probe = _batch(pa.array(np.arange(len(counts))))
+    portions = list(CpuJoinTable(held, [False]).matches(probe))
+    assert [stop for stop, _, _ in portions] == stops
+    assert (
+        np.concatenate([positions for _, positions, _ in portions]).tolist()
+        == np.repeat(np.arange(len(counts)), counts).tolist()
+    )
+
+
+@pytest.mark.parametrize("held", [[], [1, 2], [1, 1]])
+def test_no_keys_have_one_portion_of_no_pairs(held: list[int]) -> None:
+    table = CpuJoinTable(_batch(pa.array(held, pa.int64())), [False])
+    ((stop, positions, found),) = table.matches(_batch(pa.array([], pa.int64())))
+    assert (stop, len(positions), len(found)) == (0, 0, 0)
+
+
 def test_integers_at_the_ends_of_their_types() -> None:
     for kind in (pa.int8(), pa.uint8(), pa.int64(), pa.uint64()):
         low, high = (
@@ -88,6 +113,21 @@ def test_memory_of_tables() -> None:
     assert hashed.nbytes <= 8 * rows + 4 * rows + 4 * (2 * rows + 2), "hashes, lists, two buckets a row"
 
 
+@pytest.mark.parametrize(("rows", "buckets"), [(0, 2), (1, 2), (2, 4), (3, 8), (4, 8), (5, 16)])
+def test_there_are_two_buckets_a_row_at_least(
+    rows: int, buckets: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as a power of two, and one for keys that equal none; places of 32 bits as long as these do."""
+    for most, width in ((6, 4), (5, 4 if rows < 5 else 8)):
+        monkeypatch.setattr(join_table, "_INT32_ROWS", most)
+        table = CpuJoinTable(_batch(pa.array(np.arange(rows) + 0.5)), [False])
+        one_row_each = width * (buckets + 1)
+        assert table.nbytes - 8 * rows in {one_row_each, one_row_each + width * (rows + 1)}
+        assert [len(found) for _, _, found in table.matches(_batch(pa.array(np.arange(rows) + 0.5)))] == [
+            rows
+        ]
+
+
 def test_slices() -> None:
     whole = pa.array(["a", "b", "c", None, "d"], pa.large_string())
     held, probe = _batch(whole.slice(1)), _batch(whole.slice(2, 3))
@@ -97,7 +137,13 @@ def test_slices() -> None:
 
 @pytest.mark.parametrize(
     ("rows", "span", "dense"),
-    [(2, 65_534, True), (2, 65_535, False), (8192, 131_070, True), (8192, 131_071, False)],
+    [
+        (2, 65_534, True),
+        (2, 65_535, False),
+        (8192, 131_070, True),
+        (8192, 131_071, False),
+        (2, 1 << 40, False),
+    ],
 )
 def test_numbers_close_to_each_other_have_a_bucket_each(rows: int, span: int, dense: bool) -> None:
     keys = np.append(np.arange(rows - 1), span)

@@ -1,207 +1,36 @@
-"""States of groups while rows come in: answers, memory and work, held against a simple aggregation.
-
-The aggregation gathers the numbers of each row, so that what is lost, doubled or out of order shows.
-It knows which of its states are alive, and what was done with how many groups.
-"""
+"""States of groups while rows come in: answers, memory and work, held against a simple aggregation."""
 
 from __future__ import annotations
 
 import random
-import weakref
-from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from bamquery.engine.cpu.device import CpuDevice
-from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.aggregate import group_states, state_partitions
-from bamquery.engine.operators.aggregate.group_states import GroupStates
 from bamquery.engine.operators.aggregate.state_partitions import StatePartitions
 from bamquery.engine.profiling.query_profile import OperatorProfile
-from bamquery.engine.settings import Settings
 from bamquery.errors import CancelledError, MemoryLimitError
-from bamquery.plan.expressions import ColumnRef
-from tests.effort import effort
-
-Groups = list[tuple[int, tuple[int, ...]]]
-"""Keys, each with the numbers of its rows."""
-ROOMY = 1 << 30
-WAITING, STATES, PLACE, PARTITIONS = 40, 64, 8, 4
-
-
-class _State:
-    """Some groups; what they take is a hundred bytes each, and eight a row."""
-
-    def __init__(self, entries: Groups, alive: weakref.WeakSet[_State]) -> None:
-        self.entries = entries
-        alive.add(self)
-
-    @property
-    def groups(self) -> int:
-        return len(self.entries)
-
-    @property
-    def nbytes(self) -> int:
-        return sum(100 + 8 * len(rows) for _, rows in self.entries)
-
-
-class _Gathering:
-    """See `bamquery.engine.device.Aggregation`; `merged`, `cut` ... are how many groups were, each time."""
-
-    keys = (ColumnRef(0, "key", pa.int64()),)
-    calls = ()
-
-    def __init__(self) -> None:
-        self.alive: weakref.WeakSet[_State] = weakref.WeakSet()
-        self.merged: list[int] = []
-        self.cut: list[int] = []
-        self.written: list[int] = []
-        self.finished: list[int] = []
-        self.each_step: Any = lambda: None
-
-    @property
-    def alive_bytes(self) -> int:
-        return sum(state.nbytes for state in self.alive)
-
-    def state(self, entries: Groups) -> _State:
-        return _State(entries, self.alive)
-
-    def merge(self, states: Sequence[_State], *, repeated: bool = False) -> _State:
-        self.merged.append(sum(state.groups for state in states))
-        if len(states) == 1 and not repeated:
-            return states[0]
-        found: dict[int, tuple[int, ...]] = {}
-        for state in states:
-            for key, rows in state.entries:
-                found[key] = (*found.get(key, ()), *rows)
-        merged = self.state(list(found.items()))
-        self.each_step()
-        return merged
-
-    def split(self, state: _State, count: int, level: int, *, apart: bool = False) -> list[_State]:
-        self.cut.append(state.groups)
-        places: list[Groups] = [[] for _ in range(count)]
-        for key, rows in state.entries:
-            places[random.Random(f"{key} {level}").randrange(256) % count].append((key, rows))
-        pieces = [self.state(place) for place in places]
-        self.each_step()
-        return pieces
-
-    def to_arrow(self, state: _State) -> pa.RecordBatch:
-        self.written.append(state.groups)
-        keys, rows = zip(*state.entries, strict=True)
-        return pa.record_batch(
-            [pa.array(keys, pa.int64()), pa.array(rows, pa.list_(pa.int64()))], ["key", "rows"]
-        )
-
-    def from_arrow(self, batch: pa.RecordBatch) -> _State:
-        keys, rows = (column.to_pylist() for column in batch.columns)
-        return self.state(list(zip(keys, map(tuple, rows), strict=True)))
-
-    def final(self, state: _State) -> Groups:
-        keys = [key for key, _ in state.entries]
-        assert len(set(keys)) == len(keys), "a group comes twice"
-        self.finished.append(state.groups)
-        self.each_step()
-        return state.entries
-
-
-class _Run:
-    """States of rows with keys, put into `GroupStates` within a limit."""
-
-    def __init__(self, context: ExecutionContext[Any], keys: Sequence[int], length: int) -> None:
-        self.context = context
-        self.aggregation = _Gathering()
-        self.profile = OperatorProfile("Aggregate")
-        self.memory = context.memory.reservation("GROUP BY")
-        self.states: GroupStates[Any] = GroupStates(context, self.aggregation, self.memory, self.profile)
-        self.keys = keys
-        self.length = length
-
-    def rows(self) -> Iterator[_State]:
-        """The states of the rows, a piece after another."""
-        for start in range(0, len(self.keys), self.length):
-            found: dict[int, tuple[int, ...]] = {}
-            for row in range(start, min(start + self.length, len(self.keys))):
-                found[self.keys[row]] = (*found.get(self.keys[row], ()), row)
-            yield self.aggregation.state(list(found.items()))
-
-    def add_all(self) -> None:
-        """Every state; all that is held, and what is made of it meanwhile, is reserved but for the newest.
-
-        And not much more than that.
-        """
-        newest = 0
-
-        def look() -> None:
-            assert self.aggregation.alive_bytes <= self.memory.held + 4 * newest
-
-        if self.context.threads == 1:  # otherwise some are on their way from one thread to another
-            self.aggregation.each_step = look
-        for state in self.rows():
-            newest = state.nbytes
-            self.states.add(state)
-            alive = self.aggregation.alive_bytes
-            assert alive - newest <= self.memory.held <= (2 + 0.5 * self.context.threads) * alive
-        self.aggregation.each_step = lambda: None
-
-    def answer(self) -> dict[int, tuple[int, ...]]:
-        """The groups; nothing is held any more then."""
-        found: Groups = [group for frame in self.states.frames() for group in frame]
-        assert len({key for key, _ in found}) == len(found), "a group comes twice"
-        assert self.memory.held == 0
-        assert not self.aggregation.alive
-        return dict(found)
-
-    def close(self) -> None:
-        """Let go of files, as operators do, and of memory."""
-        self.states.close()
-        self.memory.close()
-
-    @property
-    def spilled(self) -> bool:
-        return "spilled" in self.profile.details
-
-    @property
-    def wanted(self) -> dict[int, tuple[int, ...]]:
-        found: dict[int, tuple[int, ...]] = {}
-        for row, key in enumerate(self.keys):
-            found[key] = (*found.get(key, ()), row)
-        return found
-
-    @property
-    def merged_bytes(self) -> int:
-        """Of all groups, each once."""
-        return sum(100 + 8 * len(rows) for rows in self.wanted.values())
-
-
-class _Wide(CpuDevice):
-    """A device that wants four times as many rows for a task."""
-
-    task_size = 4
+from tests.selection.effort import effort
+from tests.unit.engine.operators.aggregate.gathering import (
+    PARTITIONS,
+    PLACE,
+    ROOMY,
+    STATES,
+    WAITING,
+    Gathering,
+    Run,
+    WideDevice,
+    make_small,
+    small_context,
+)
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    size = _Wide.task_size
-    monkeypatch.setattr(group_states, "_PENDING_GROUPS", WAITING // size)
-    monkeypatch.setattr(group_states, "_SPILLED_GROUPS", 2 * WAITING)
-    monkeypatch.setattr(group_states, "_PENDING_STATES", STATES)
-    monkeypatch.setattr(group_states, "_SPLIT_GROUPS", WAITING // size)
-    monkeypatch.setattr(group_states, "_PLACES", 8 * size)
-    monkeypatch.setattr(group_states, "_PLACE_GROUPS", 1)
-    monkeypatch.setattr(group_states, "PLACE_GROUPS", PLACE // size)
-    monkeypatch.setattr(state_partitions, "PLACE_GROUPS", PLACE // size)
-    monkeypatch.setattr(state_partitions, "_PARTITIONS", PARTITIONS)
-
-
-def _context(limit: int, folder: Path | None, threads: int = 1) -> ExecutionContext[Any]:
-    settings = Settings().with_values({"threads": threads, "memory_limit": f"{limit} B"})
-    return ExecutionContext(_Wide(), settings, spill_folder=folder)
+    make_small(monkeypatch)
 
 
 def _keys(choose: random.Random, rows: int, different: int) -> list[int]:
@@ -216,8 +45,8 @@ def test_every_row_comes_once_in_order_within_the_limit(tmp_path: Path, seed: in
     keys = _keys(choose, choose.choice((0, 1, 60, 250)), choose.choice((2, 5, 50, 1000)))
     limit = choose.choice((4_000, 10_000, 40_000))
     with (
-        _context(limit, tmp_path, choose.choice((1, 2))) as context,
-        closing(_Run(context, keys, choose.choice((1, 7, 40)))) as run,
+        small_context(limit, tmp_path, choose.choice((1, 2))) as context,
+        closing(Run(context, keys, choose.choice((1, 7, 40)))) as run,
     ):
         run.add_all()
         if len(run.wanted) > 1 and choose.random() < 0.3:
@@ -235,8 +64,8 @@ def test_where_there_is_room_work_follows_the_rows(
 ) -> None:
     """Nothing is written; a group is merged and cut a few times only, and few at once; few states wait."""
     with (
-        _context(ROOMY, tmp_path) as context,
-        closing(_Run(context, _keys(random.Random(rows), rows, different), length)) as run,
+        small_context(ROOMY, tmp_path) as context,
+        closing(Run(context, _keys(random.Random(rows), rows, different), length)) as run,
     ):
         most_alive = 0
         given = 0
@@ -260,10 +89,10 @@ def test_places_have_some_groups_each(
 ) -> None:
     """Merging places of a group or two costs as much as merging all of them."""
     monkeypatch.setattr(group_states, "_PLACE_GROUPS", least)
-    monkeypatch.setattr(group_states, "_PLACES", 16 * _Wide.task_size)
+    monkeypatch.setattr(group_states, "_PLACES", 16 * WideDevice.task_size)
     for name in ("PLACE_GROUPS", "_SPLIT_GROUPS"):
         monkeypatch.setattr(group_states, name, 1000)
-    with _context(100_000, tmp_path) as context, closing(_Run(context, list(range(90)), 90)) as run:
+    with small_context(100_000, tmp_path) as context, closing(Run(context, list(range(90)), 90)) as run:
         run.add_all()
         assert len([groups for groups in run.aggregation.merged if groups]) == places
         assert run.answer() == run.wanted
@@ -276,7 +105,7 @@ def test_groups_that_repeat_are_merged_before_they_are_written(tmp_path: Path, *
     rows = 2400 if repeated else 1200
     keys = [row % 60 if repeated else row for row in range(rows)]
     limit = 25_000 if repeated else 30_000
-    with _context(limit, tmp_path) as context, closing(_Run(context, keys, 20)) as run:
+    with small_context(limit, tmp_path) as context, closing(Run(context, keys, 20)) as run:
         run.add_all()
         assert run.spilled
         merged, written = sum(run.aggregation.merged), sum(run.aggregation.written)
@@ -292,7 +121,7 @@ def test_without_files_groups_fit_or_are_refused(different: int) -> None:
     """What the groups take once merged is what decides, however often each comes before."""
     keys = [row % different for row in range(400)]
     for times, fits in ((3, True), (1.25, False)):
-        with _context(10**6, None) as context, closing(_Run(context, keys, 10)) as run:
+        with small_context(10**6, None) as context, closing(Run(context, keys, 10)) as run:
             context.memory.limit = int(times * run.merged_bytes) + 1_000
             if fits:
                 run.add_all()
@@ -304,7 +133,7 @@ def test_without_files_groups_fit_or_are_refused(different: int) -> None:
 
 def test_one_group_is_not_put_into_a_file(tmp_path: Path) -> None:
     """It would not become less."""
-    with _context(4_000, tmp_path) as context, closing(_Run(context, [7] * 1000, 10)) as run:
+    with small_context(4_000, tmp_path) as context, closing(Run(context, [7] * 1000, 10)) as run:
         with pytest.raises(MemoryLimitError, match="GROUP BY"):
             run.add_all()
         assert not run.spilled
@@ -316,7 +145,7 @@ def test_one_group_is_not_put_into_a_file(tmp_path: Path) -> None:
 def test_files_are_read_in_pieces(tmp_path: Path, limit: int, different: int, *, again: bool) -> None:
     """A file's groups are merged in places that are small, and files that are too large are split again."""
     keys = [row % different for row in range(700)]
-    with _context(limit, tmp_path) as context, closing(_Run(context, keys, 20)) as run:
+    with small_context(limit, tmp_path) as context, closing(Run(context, keys, 20)) as run:
         run.add_all()
         before = len(run.aggregation.finished)
         assert run.answer() == run.wanted
@@ -331,9 +160,9 @@ def test_a_file_is_split_no_further_than_is_best(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, groups: int, pieces: int
 ) -> None:
     monkeypatch.setattr(state_partitions, "_PARTITIONS", 1)
-    aggregation: Any = _Gathering()
+    aggregation: Any = Gathering()
     with (
-        _context(ROOMY, tmp_path) as context,
+        small_context(ROOMY, tmp_path) as context,
         context.memory.reservation("GROUP BY") as memory,
         closing(StatePartitions(context, aggregation, OperatorProfile("Aggregate"), 1)) as partitions,
     ):
@@ -345,8 +174,8 @@ def test_a_file_is_split_no_further_than_is_best(
 
 def test_a_file_of_any_size_is_finished_once(tmp_path: Path) -> None:
     """Those that just fit, and those that are a byte too large; what fits is merged within its room."""
-    with _context(ROOMY, tmp_path) as context:
-        aggregation: Any = _Gathering()
+    with small_context(ROOMY, tmp_path) as context:
+        aggregation: Any = Gathering()
         for difference in (-1, 0, 1):
             profile = OperatorProfile("Aggregate")
             partitions = StatePartitions(context, aggregation, profile, 1)
@@ -377,7 +206,7 @@ def test_no_step_over_many_groups_is_begun_after_a_cancel(tmp_path: Path, limit:
     def steps(stop: int | None) -> int:
         """How many there are, where the query is cancelled in one of them."""
         count = 0
-        with _context(limit, tmp_path) as context, closing(_Run(context, keys, 10)) as run:
+        with small_context(limit, tmp_path) as context, closing(Run(context, keys, 10)) as run:
 
             def look() -> None:
                 nonlocal count

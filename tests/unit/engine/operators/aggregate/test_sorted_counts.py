@@ -17,8 +17,10 @@ from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.aggregate.answers_from_counts import answers_from_counts
 from bamquery.engine.operators.aggregate.sorted_counts import COUNT, SortedCounts
+from bamquery.engine.operators.base import frame_sizing
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.engine.settings import Settings
+from bamquery.errors import CancelledError
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Literal
 from bamquery.plan.nodes import Field
 from tests.conformance.harness import assert_same
@@ -57,6 +59,12 @@ def _frames(choose: random.Random, rows: list[tuple[int, float, int]]) -> Iterat
         yield pa.record_batch(arrays, ["key", "value", "count"])
 
 
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file has blocks of seven rows: groups, and pairs of values, begin in one and end in another."""
+    monkeypatch.setattr(frame_sizing, "FRAME_ROWS", 7)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_of_values_in_order(tmp_path: Path, seed: int) -> None:
     choose = random.Random(seed)
@@ -85,6 +93,7 @@ def test_of_values_in_order(tmp_path: Path, seed: int) -> None:
 
             wanted = sorted(choose.choices(range(len(values)), k=9)) if values else []
             found = list(counts.rows_at(np.array(wanted, np.int64)))
+            assert all(frame.num_rows for frame in found)
             given = [(row["key"], row["value"]) for f in found for row in _named(f)]
             assert given == [values[number] for number in wanted]
             for block in counts.blocks():
@@ -101,6 +110,71 @@ def test_of_values_in_order(tmp_path: Path, seed: int) -> None:
                 else:
                     assert not any(frame.num_rows for frame in answers)
         assert memory.held == OTHERS
+
+
+def test_distances_hold_medians_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice, as they are joined."""
+    held: list[int] = []
+    fill = SortedCounts.fill
+
+    def spied(counts: SortedCounts[Any], rows: Any, sorting: Any) -> None:
+        held.append(counts.memory.held)
+        fill(counts, rows, sorting)
+
+    monkeypatch.setattr(SortedCounts, "fill", spied)
+    with (
+        ExecutionContext(CpuDevice(), Settings(threads=1), spill_folder=tmp_path) as context,
+        context.memory.reservation("GROUP BY") as memory,
+        context.memory.reservation("ORDER BY") as sorting,
+    ):
+        fields = [Field("key", pa.int64()), Field("value", DOUBLE)]
+        counts: SortedCounts[Any] = SortedCounts(context, fields, memory, OperatorProfile("Aggregate"))
+        with closing(counts):
+            counts.fill(_frames(random.Random(1), [(key, 0.5, 1) for key in range(40)]), sorting)
+            before = memory.held
+            medians = list(answers_from_counts(counts, _call("quantile_cont", 0.5), sorting))
+            list(answers_from_counts(counts, _call("mad"), sorting))
+            assert len(medians) > 1
+            assert held == [0, before + 2 * sum(frame.nbytes for frame in medians)]
+            assert memory.held == before
+
+
+@pytest.mark.parametrize("reading", [False, True])
+def test_a_cancel_is_seen_between_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, reading: bool
+) -> None:
+    blocks = 0
+    with (
+        ExecutionContext(CpuDevice(), Settings(threads=1), spill_folder=tmp_path) as context,
+        context.memory.reservation("GROUP BY") as memory,
+        context.memory.reservation("ORDER BY") as sorting,
+    ):
+        fields = [Field("key", pa.int64()), Field("value", DOUBLE)]
+        counts: SortedCounts[Any] = SortedCounts(context, fields, memory, OperatorProfile("Aggregate"))
+        write = counts._file.write
+
+        def cancelled(frame: Any) -> None:
+            nonlocal blocks
+            blocks += 1
+            if not reading:
+                context.cancelled.set()
+            write(frame)
+
+        monkeypatch.setattr(counts._file, "write", cancelled)
+        rows = [pa.record_batch([[1] * 40, [float(i) for i in range(40)], [1] * 40], ["k", "v", "count"])]
+        with closing(counts):
+            if reading:
+                counts.fill(rows, sorting)
+                assert blocks == 6
+                read = counts.blocks()
+                next(read)
+                context.cancelled.set()
+                with pytest.raises(CancelledError):
+                    next(read)
+            else:
+                with pytest.raises(CancelledError):
+                    counts.fill(rows, sorting)
+                assert blocks == 1
 
 
 def _named(frame: pa.RecordBatch) -> list[dict[str, Any]]:

@@ -108,6 +108,11 @@ def test_a_block_of_nothing_is_given_once() -> None:
         list(collect_blocks(DEVICE, _frames([1]), memory))
 
 
+def test_chunks_that_fit_are_not_cut() -> None:
+    with _context(100_000) as context, context.memory.reservation("JOIN") as memory:
+        assert list(collect_blocks(DEVICE, _frames([60, 70]), memory)) == [_frames([60, 70])]
+
+
 def test_a_table_is_counted_as_it_is() -> None:
     frames = _frames([10, 20])
     compared = JoinCondition(residual=LESS, compared=((KEY[0], KEY[0]),))

@@ -83,6 +83,7 @@ def _with_filters() -> Join[Any]:
         (lambda: _join("inner", BY_K), join_table, "_expand", 1),
         (lambda: _join("mark", COMPARED), MarkJoinProbe, "_table", 1),
         (lambda: _join("left", BY_K), probe_module.JoinProbe, "_pair_rows", 1),
+        (lambda: _join("inner", BY_K), CpuDevice, "join_columns", 1),
         (lambda: _join("semi", JoinCondition()), probe_module.JoinProbe, "_filter_rows", 1),
         (_asof, CpuDevice, "take_or_null", 1),
     ],

@@ -85,6 +85,17 @@ def test_keys_beyond_the_memory_are_not_named() -> None:
     assert _published([[*range(1, 10_000)], [5], [5]], limit="100kB") == ["(k >= 1)", "(k <= 9999)"]
 
 
+def test_the_memory_of_keys_is_no_operators_share() -> None:
+    """What was announced is left for whom it was announced, whoever else takes all there is."""
+    condition, filters = JoinCondition(KEY, KEY, (False,)), {0: DynamicFilter("a test")}
+    with ExecutionContext(CpuDevice(), Settings().with_value("memory_limit", "1MB")) as context:
+        context.memory.announce(1, 1)
+        with KeySummary(context, condition, filters), context.memory.reservation("x", spare=True) as other:
+            other.resize(other.room)
+            with context.memory.reservation("JOIN") as join:
+                assert join.room > 100_000
+
+
 class _Scan(Rows):
     """Notes what filters it is offered, and takes all."""
 
@@ -196,6 +207,23 @@ def test_keys_that_come_as_columns(device: CpuDevice) -> None:
             (known,) = filters[1].conditions
             assert {literal.value.as_py() for literal in known.literals} == {5, 6}
             assert known.or_null
+
+
+def test_of_keys_that_have_no_least_and_greatest_nothing_is_said() -> None:
+    """Whatever else the scans are told."""
+    intervals = ColumnRef(1, "i", pa.month_day_nano_interval())
+    columns, filters = (KEY[0], intervals), {number: DynamicFilter("a test") for number in (0, 1)}
+    frame = pa.record_batch(
+        [pa.array([7], pa.int64()), pa.array([(1, 2, 3)], pa.month_day_nano_interval())], ["k", "i"]
+    )
+    with (
+        ExecutionContext(CpuDevice(), Settings()) as context,
+        KeySummary(context, JoinCondition(columns, columns, (False, False)), filters) as summary,
+    ):
+        summary.add(frame)
+        summary.publish()
+    assert [one.text("k") for one in filters[0].conditions] == ["(k = 7)"]
+    assert not filters[1].conditions
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from bamquery.engine.operators.join.join import Join
 from bamquery.engine.operators.join.lowering import join_condition, lower_join
 from bamquery.engine.settings import Settings
 from bamquery.plan import nodes
-from bamquery.plan.expressions import Call, ColumnRef
+from bamquery.plan.expressions import Call, ColumnRef, Literal
 from bamquery.plan.format import format_expression
 from bamquery.plan.rewriting import children
 from bamquery.plan.working_table import WorkingTable
@@ -87,6 +87,36 @@ def test_marks_compare_only_what_is_equal(comparison: str) -> None:
     sql = f"SELECT {comparison} (SELECT {selected.get(row, 'c_i8')} FROM types) FROM trips"
     condition = join_condition(_join(plan_of(sql)))
     assert len(condition.compared) == {"3 IN": 1, "(vendor > 1, paid) IN": 2}.get(comparison, 0)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_marks_compare_columns_of_the_left_with_constants(turned: bool) -> None:
+    """A constant may be on either side of the sign, and stands for the other row's value."""
+    join = _join(plan_of("SELECT (vendor, 3) IN (SELECT c_i8, c_i64 FROM types) FROM trips"))
+    column, three = ColumnRef(0, "id", pa.int64()), Literal(pa.scalar(3, pa.int64()))
+    same = Call("equal", (three, column) if turned else (column, three), pa.bool_())
+    both = Call("and", (same, join.condition), pa.bool_())
+    compared = join_condition(nodes.Join(join.left, join.right, "mark", both)).compared
+    assert compared[0] == (column, three)
+    assert len(compared) == 3
+
+
+def test_marks_compare_nothing_of_both_sides_with_a_constant() -> None:
+    join = _join(plan_of("SELECT 3 IN (SELECT c_i64 FROM types) FROM trips"))
+    columns = (ColumnRef(place, "c", pa.int64()) for place in (0, len(join.left.fields)))
+    total = Call("add", tuple(columns), pa.int64())
+    same = Call("equal", (total, Literal(pa.scalar(3, pa.int64()))), pa.bool_())
+    condition = join_condition(nodes.Join(join.left, join.right, "mark", same))
+    assert (condition.compared, condition.residual) == ((), same)
+
+
+def test_columns_of_the_right_alone_are_no_key() -> None:
+    join = _join(plan_of("SELECT 1 FROM trips FULL JOIN types ON id = c_i64"))
+    columns = (ColumnRef(len(join.left.fields) + place, "c", pa.int64()) for place in (0, 1))
+    same = Call("equal", tuple(columns), pa.bool_())
+    condition = join_condition(nodes.Join(join.left, join.right, "full", same))
+    assert not condition.probe_keys
+    assert condition.residual == same
 
 
 def test_a_condition_that_is_a_column_compares_nothing() -> None:

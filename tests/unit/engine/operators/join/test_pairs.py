@@ -62,6 +62,13 @@ def test_conditions_read_their_columns_only() -> None:
     assert read == {2: "c4", 0: "c1", 1: "c3"}
 
 
+@pytest.mark.parametrize(("value", "never"), [(True, False), (False, True), (None, True)])
+def test_conditions_that_are_never_true(value: bool | None, never: bool) -> None:
+    assert JoinCondition(residual=Literal(pa.scalar(value, pa.bool_()))).is_never_true == never
+    assert not JoinCondition().is_never_true
+    assert not JoinCondition(residual=LESS).is_never_true
+
+
 LESS = Call("less", (_column(1), _column(3)), pa.bool_())
 MINE = Call("less", (_column(1), Literal(pa.scalar(5, pa.int64()))), pa.bool_())
 OTHER = Call("less", (_column(3), Literal(pa.scalar(5, pa.int64()))), pa.bool_())

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bamquery
-from tests.effort import effort
+from tests.selection.effort import effort
 from tests.unit.engine.operators.recursion.forms import only_columns, only_operators, recursion_details
 
 NODES = {

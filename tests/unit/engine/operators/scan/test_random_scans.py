@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.plan.expressions import Call, ColumnRef, Expression, Literal
 from bamquery.storage.format.layout import Encoding
-from tests.effort import effort
 from tests.forced_forms import FORMS, forced_form
+from tests.selection.effort import effort
 from tests.stored import run_scan, stored
 
 NAMES = ("i", "f", "s", "d")

@@ -20,7 +20,7 @@ from bamquery.storage.read_planner.cost_model import Path as Way
 from bamquery.storage.read_planner.device_profile import DeviceProfile
 from bamquery.storage.read_planner.planner import VERIFIED_FIRST
 from bamquery.storage.read_planner.processor_profile import ASSUMED_PROCESSOR
-from tests.effort import spread
+from tests.selection.effort import spread
 
 ROWS = 300 * 1024
 SHARES = (1e-5, 1e-4, 1e-3, 4e-3, 0.02, 0.1, 0.5, 1.0)

@@ -15,7 +15,7 @@ from bamquery.engine.cuda.capabilities import CUDA
 from bamquery.engine.lowering import refusals
 from bamquery.engine.profiling.query_profile import ScanProfile
 from bamquery.plan.optimizer import optimize
-from tests.effort import effort
+from tests.selection.effort import effort
 from tests.stored import numbers, store
 
 ROWS = 9000

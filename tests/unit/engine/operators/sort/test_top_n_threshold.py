@@ -14,9 +14,9 @@ import pytest
 
 import bamquery
 from bamquery.connection.connection import Connection
-from tests.effort import spread
 from tests.forced_forms import forced_form
 from tests.oracle import connect
+from tests.selection.effort import spread
 
 ROWS = 150_000
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import weakref
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -98,3 +99,29 @@ def test_where_peers_do_not_matter() -> None:
         (2, False, False),
         (1, False, False),
     ]
+
+
+def test_frames_are_let_go_of_once_they_are_joined() -> None:
+    """They and the joined ones are there at once; what is cut of these is not on top of both."""
+
+    class Watching(CpuDevice):
+        def slice(self, frame: pa.RecordBatch, offset: int, length: int) -> pa.RecordBatch:
+            if frame.num_rows > 2:
+                kept.append(sum(one() is not None for one in given))
+            return super().slice(frame, offset, length)
+
+    kept: list[int] = []
+    given: list[weakref.ref[pa.RecordBatch]] = []
+
+    def frames() -> Iterator[pa.RecordBatch]:
+        for start in (0, 2):
+            batch = pa.record_batch([pa.array([start, start + 1])], ["k"])
+            given.append(weakref.ref(batch))
+            yield batch
+            del batch
+
+    cutter = BlockCutter(Watching(), [KEY], lambda rows, size: rows >= 4, lambda rows, size: False)
+    assert [one.rows for one in cutter.blocks(frames())] == [3, 1]
+    # The last one is still the caller's.
+    assert kept
+    assert max(kept) <= 1

@@ -15,8 +15,10 @@ from bamquery.plan import nodes
 from bamquery.plan.rewriting import nodes_of
 from bamquery.relations.relation import Relation
 from bamquery.session.result import optimized_plan
+from tests.plans import window_of
 
 ROWS = 400_000
+COLUMNS = pa.schema([("v", pa.int64()), ("s", pa.large_string()), ("b", pa.large_binary())])
 FEW_BEFORE = "(ORDER BY k ROWS 5 PRECEDING)"
 BY_VALUE = "(ORDER BY k RANGE 5 PRECEDING)"
 AROUND = "(ORDER BY k ROWS BETWEEN 5 PRECEDING AND 5 FOLLOWING EXCLUDE TIES)"
@@ -72,3 +74,23 @@ def test_rows_take_what_is_reckoned_with(con: bamquery.Connection, calls: str) -
     # The operator reckons with the rows three times, of which they and a copy are not what is computed here.
     reckoned = needed_row_bytes(window.calls) + device.nbytes(frame) / ROWS
     assert reckoned / 4 < taken / ROWS < reckoned
+
+
+def test_calls_are_reckoned_together() -> None:
+    """Those of numbers one after the other, those of strings as long as they are wanted."""
+
+    def reckoned(*calls: str) -> int:
+        given = window_of(", ".join(f"{call} OVER ()" for call in calls), COLUMNS).calls if calls else ()
+        return needed_row_bytes(given)
+
+    assert reckoned() == 0
+    small, large, answer = (
+        reckoned("lag(v)"),
+        reckoned("sum(v)"),
+        reckoned("lag(v)", "lead(v)") - reckoned("lag(v)"),
+    )
+    assert answer < small < large
+    assert reckoned("lag(v)", "sum(v)", "lead(v)") == large + 2 * answer
+    for column in ("s", "b"):
+        assert reckoned(f"lag({column})") == small
+        assert reckoned(f"lag({column})", f"lead({column})", "sum(v)", "min(v)") == 2 * small + large + answer

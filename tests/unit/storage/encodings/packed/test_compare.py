@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bamquery import _native
-from tests.effort import spread
+from tests.selection.effort import spread
 from tests.unit.storage.encodings.packed.columns import (
     FLOATS,
     KINDS,

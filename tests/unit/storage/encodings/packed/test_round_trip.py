@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bamquery import _native
 from bamquery.storage.encodings.packed.parameters import DECIMAL, exponents, forms
-from tests.effort import effort, spread
+from tests.selection.effort import effort, spread
 from tests.unit.storage.encodings.packed.columns import (
     KINDS,
     SIZES,

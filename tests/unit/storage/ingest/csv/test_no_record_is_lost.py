@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 
 from bamquery.storage.ingest.csv.source import CsvReader
 from bamquery.storage.ingest.json.source import JsonReader
-from tests.effort import effort
+from tests.selection.effort import effort
 
 STAMPS = ["%Y-%m-%d %H:%M:%S.%f", "%m/%d/%Y %I:%M:%S %p", "%Y-%m-%d %H:%M:%S EST", "%Y-%m-%dT%H:%MZ"]
 NAMES = ["id", "day", "größe", "x y", "A"]

@@ -14,7 +14,7 @@ from bamquery.storage.ingest.csv import parser as csv_parse
 from bamquery.storage.ingest.csv import same_header as csv_alike
 from bamquery.storage.ingest.csv import type_inference as csv_types
 from bamquery.storage.ingest.opening import open_source
-from tests.effort import spread
+from tests.selection.effort import spread
 
 VALUES = {
     "whole": ["1", "-20", "", "9007199254740993"],

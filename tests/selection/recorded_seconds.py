@@ -1,4 +1,4 @@
-"""How long tests took when `make record-seconds` last ran: `make test-fast` takes the short ones.
+"""How long tests took when `make record-seconds` last ran, by which `make test` and others choose theirs.
 
 What is not in the record is new, or was short: it is taken. The record is a file of one line for each test
 function that takes long, in seconds for one set of its parameters.
@@ -15,15 +15,20 @@ from typing import Final
 import pytest
 
 LONG_S: Final = 0.04
+"""What a test takes that is not in the record, at most."""
+FAST_S: Final = 0.04
+"""What `make test-fast` leaves out takes as long."""
+MOST_S: Final = 0.5
+"""What `make test` leaves to `make test-rest` takes as long: a twentieth of the tests, most of the time."""
 RECORD: Final = Path(__file__).with_suffix(".json")
 
 
-def short_tests(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
-    """Those that are not in the record, and those that are."""
-    long: Mapping[str, float] = json.loads(RECORD.read_text())
+def split_tests(items: Sequence[pytest.Item], seconds: float) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """Those that are not known to take so long, and those that are; both in order, and together all."""
+    record: Mapping[str, float] = json.loads(RECORD.read_text())
     parts: tuple[list[pytest.Item], list[pytest.Item]] = ([], [])
     for item in items:
-        parts[_function(item.nodeid) in long].append(item)
+        parts[record.get(_function(item.nodeid), 0.0) >= seconds].append(item)
     return parts
 
 

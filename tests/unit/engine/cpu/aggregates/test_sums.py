@@ -1,0 +1,141 @@
+"""Sums: where 64 bits do, how limbs stand for a number, what an average shares with them, and their order."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from bamquery.engine.cpu.aggregates.counts import Count
+from bamquery.engine.cpu.aggregates.sums import (
+    ExactAverage,
+    ExactSum,
+    FloatAverage,
+    FloatSum,
+    _as_int64,
+    _split_limbs,
+)
+from bamquery.engine.cpu.kernels import stored_values
+from bamquery.errors import ExecutionError
+
+TOTAL = pa.decimal128(38, 0)
+HALF = 2**62
+KINDS = [
+    pa.int8(),
+    pa.int16(),
+    pa.int32(),
+    pa.int64(),
+    pa.uint8(),
+    pa.uint32(),
+    pa.uint64(),
+    pa.decimal128(38, 0),
+]
+
+
+def _column(values: list[int], kind: pa.DataType) -> Any:
+    decimals = pa.types.is_decimal(kind)
+    return pa.array([Decimal(value) if decimals else value for value in values], kind)
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.decimal128(38, 0)])
+@pytest.mark.parametrize(
+    ("values", "fits"),
+    [
+        ([], True),
+        ([2**63 - 1], True),
+        ([1 - 2**63], True),
+        ([HALF - 1, HALF - 1], True),
+        ([HALF, 0], False),
+        ([1 - HALF, 5], True),
+        ([-HALF, 1], False),
+        ([(2**63 - 1) // 3] * 3, True),
+        ([(2**63 - 1) // 3 + 1] * 3, False),
+    ],
+)
+def test_values_are_added_in_64_bits_where_any_of_them_fit(
+    kind: pa.DataType, values: list[int], fits: bool
+) -> None:
+    """As many times the greatest as there are values is less than 2**63."""
+    column = _column(values, kind)
+    found = _as_int64(column)
+    assert (found is not None) == fits
+    if found is not None:
+        assert found.tolist() == values
+        assert kind != pa.int64() or np.shares_memory(found, stored_values(column)) or not values
+    accumulator = ExactSum(TOTAL)
+    state = accumulator.partial(column, np.zeros(len(values), np.int64), 1)
+    assert accumulator.final(state).to_pylist() == [Decimal(sum(values)) if values else None]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_limbs_of_values_are_as_many_as_those_of_sums(kind: pa.DataType) -> None:
+    """States of chunks whose sums fit 64 bits and of others are put together."""
+    bits = 120 if pa.types.is_decimal(kind) else kind.bit_width
+    signed = pa.types.is_decimal(kind) or pa.types.is_signed_integer(kind)
+    least, most = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+    values = [least, most, 0, 1, most - 1]
+    limbs = _split_limbs(_column(values, kind))
+    numbers = zip(*(limb.tolist() for limb in limbs), strict=True)
+    assert [sum(limb << (32 * i) for i, limb in enumerate(row)) for row in numbers] == values
+    codes = np.array([0, 1, 0, 1, 1])
+    accumulator = ExactSum(TOTAL)
+    wide, narrow = (accumulator.partial(_column(own, kind), codes[: len(own)], 2) for own in (values, [1, 0]))
+    assert len(wide) == len(narrow) == len(limbs) + 2
+    joined = [np.concatenate([np.asarray(a), np.asarray(b)]) for a, b in zip(wide, narrow, strict=True)]
+    answer = accumulator.final(accumulator.merge(tuple(joined), np.array([0, 1, 0, 1]), 2))
+    assert answer.to_pylist() == [Decimal(least + 0 + 1), Decimal(most + 1 + most - 1 + 0)]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_sums_have_38_digits_at_most(sign: int) -> None:
+    accumulator = ExactSum(TOTAL)
+
+    def total(values: list[int]) -> list[Any]:
+        column = _column([sign * value for value in values], TOTAL)
+        return accumulator.final(accumulator.partial(column, np.zeros(len(values), np.int64), 1)).to_pylist()
+
+    assert total([10**38 - 2, 1]) == [Decimal(sign * (10**38 - 1))]
+    for values in ([10**38 - 1, 1], [10**38 - 1] * 3, [10**38 - 1] * 5):
+        with pytest.raises(ExecutionError, match="38 digits"):
+            total(values)
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.int64(), pa.decimal128(12, 2)], ids=str)
+def test_sum_and_count_are_parts_of_an_average(kind: pa.DataType) -> None:
+    """Also where a group has no value."""
+    floating = pa.types.is_floating(kind)
+    column = pa.array([1.5, None, 2.25], kind) if floating else _column_with_null(kind)
+    codes = np.array([0, 1, 0])
+    average = FloatAverage() if floating else ExactAverage(2)
+    state = average.partial(column, codes, 2)
+    for accumulator in (FloatSum() if floating else ExactSum(TOTAL), Count()):
+        own = accumulator.partial(column, codes, 2)
+        shared = accumulator.from_average(state)
+        assert shared is not None
+        assert [np.asarray(part).tolist() for part in shared] == [np.asarray(part).tolist() for part in own]
+
+
+def _column_with_null(kind: pa.DataType) -> Any:
+    return pa.array([15, None, 7], kind)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_floats_are_added_row_by_row(groups: int) -> None:
+    """Added in pairs, what is lost on the way would be another part; of nothing it is a double, too."""
+    random = np.random.default_rng(3)
+    values = random.normal(size=1000) * 10.0 ** random.integers(0, 16, 1000)
+    codes = np.arange(1000) % groups
+    for accumulator in (FloatSum(), FloatAverage()):
+        sums, *_ = accumulator.partial(pa.array(values), codes, groups)
+        wanted = []
+        for group in range(groups):
+            total = 0.0
+            for value in values[codes == group].tolist():
+                total += value
+            wanted.append(total)
+        assert np.asarray(sums).tolist() == wanted
+        nothing, *_ = accumulator.partial(pa.array([], pa.float64()), codes[:0], groups)
+        assert (np.asarray(nothing).dtype, np.asarray(nothing).tolist()) == (np.float64, [0.0] * groups)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pylibcudf as plc
 from pylibcudf.unary import UnaryOperator
 
-from bamquery.engine.cuda.aggregates.moments import some_value
 from bamquery.engine.cuda.kernels import FLOAT64, Kernels
 from bamquery.engine.cuda.keys.grouping import GroupCodes
+from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.vectors import Vector
 
 
@@ -43,3 +44,13 @@ class GroupSums:
 def root(kernels: Kernels, values: Vector) -> Vector:
     """Square roots."""
     return Vector(kernels, kernels.unary(UnaryOperator.SQRT, values.column))
+
+
+def some_value(kernels: Kernels, values: plc.Column, codes: GroupCodes) -> plc.Column:
+    """One value of each group, null for a group without any."""
+    narrow = device_type(pa.int32())
+    first = codes.reduce(kernels, kernels.positions(values.size()), plc.aggregation.min(), narrow)
+    if not values.size():
+        return plc.Column.all_null_like(values, codes.groups, stream=kernels.stream, mr=kernels.memory)
+    beyond = kernels.number(values.size(), pa.int32())
+    return kernels.gather([values], kernels.fill_null(first, beyond), nullify=True)[0]

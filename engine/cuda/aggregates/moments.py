@@ -8,10 +8,12 @@ from pylibcudf.binaryop import BinaryOperator
 from pylibcudf.unary import UnaryOperator
 
 from bamquery.engine.cuda.aggregates.accumulator import DOUBLE, Accumulator, StateColumns, sum_counts
+from bamquery.engine.cuda.aggregates.group_sums import GroupSums
 from bamquery.engine.cuda.casts.cast import cast
 from bamquery.engine.cuda.kernels import FLOAT64, Kernels, Operand, Side
 from bamquery.engine.cuda.keys.grouping import GroupCodes
 from bamquery.engine.cuda.libcudf_types import device_type
+from bamquery.engine.cuda.vectors import Vector
 
 
 class Variance(Accumulator):
@@ -32,28 +34,25 @@ class Variance(Accumulator):
 
     def partial(self, kernels: Kernels, rows: StateColumns, codes: GroupCodes) -> StateColumns:
         """Count, mean and sum of squared distances."""
-        values = cast(kernels, Operand(self._argument, rows[0]), DOUBLE, try_=False)
-        counts = codes.count(kernels, values)
-        means = _divide(kernels, _sum(kernels, values, codes), counts)
-        squares = _sum(
-            kernels, _squared_distance(kernels, values, codes.spread_to_rows(kernels, means)), codes
-        )
-        return (counts, means, squares)
+        column = cast(kernels, Operand(self._argument, rows[0]), DOUBLE, try_=False)
+        if column.null_count():
+            codes, (column,) = codes.filter(kernels, kernels.is_valid(column), column)
+        values, sums = Vector(kernels, column), GroupSums(kernels, codes)
+        counts = codes.count(kernels)
+        means = sums.mean(values, Vector(kernels, counts).cast(FLOAT64))
+        away = values - sums.spread_to_rows(means)
+        return (counts, means.column, sums.sum(away * away).column)
 
     def merge(self, kernels: Kernels, state: StateColumns, codes: GroupCodes) -> StateColumns:
         """Squared distances of the states' means from the common mean join the states' own."""
         filled = kernels.test(BinaryOperator.GREATER, state[0], kernels.number(0))
-        codes, (counts, means, squares) = codes.filter(kernels, filled, *state)
-        totals = sum_counts(kernels, counts, codes)
-        weights = kernels.convert(counts, FLOAT64)
-        # Means of one value far from zero must come back exactly: weigh differences, not values.
-        base = some_value(kernels, means, codes)
-        away = _double(kernels, BinaryOperator.SUB, means, codes.spread_to_rows(kernels, base))
-        weighted = _sum(kernels, _double(kernels, BinaryOperator.MUL, weights, away), codes)
-        common = _double(kernels, BinaryOperator.ADD, base, _divide(kernels, weighted, totals))
-        apart = _squared_distance(kernels, means, codes.spread_to_rows(kernels, common))
-        apart = _double(kernels, BinaryOperator.MUL, weights, apart)
-        return (totals, common, _sum(kernels, _double(kernels, BinaryOperator.ADD, squares, apart), codes))
+        codes, kept = codes.filter(kernels, filled, *state)
+        sums = GroupSums(kernels, codes)
+        totals = sum_counts(kernels, kept[0], codes)
+        counts, means, squares = (Vector(kernels, column).cast(FLOAT64) for column in kept)
+        common = sums.common_mean(counts, means, Vector(kernels, totals).cast(FLOAT64))
+        away = means - sums.spread_to_rows(common)
+        return (totals, common.column, sums.sum(squares + counts * (away * away)).column)
 
     def final(self, kernels: Kernels, state: StateColumns) -> plc.Column:
         """Null where there are too few values."""
@@ -78,24 +77,5 @@ def _double(kernels: Kernels, operator: BinaryOperator, a: Side, b: Side) -> plc
     return kernels.binary(operator, a, b, FLOAT64)
 
 
-def _sum(kernels: Kernels, values: plc.Column, codes: GroupCodes) -> plc.Column:
-    return codes.reduce(kernels, values, plc.aggregation.sum(), FLOAT64)
-
-
 def _divide(kernels: Kernels, values: plc.Column, counts: plc.Column) -> plc.Column:
     return _double(kernels, BinaryOperator.DIV, values, kernels.convert(counts, FLOAT64))
-
-
-def _squared_distance(kernels: Kernels, values: plc.Column, others: plc.Column) -> plc.Column:
-    distance = _double(kernels, BinaryOperator.SUB, values, others)
-    return _double(kernels, BinaryOperator.MUL, distance, distance)
-
-
-def some_value(kernels: Kernels, values: plc.Column, codes: GroupCodes) -> plc.Column:
-    """One value of each group, null for a group without any."""
-    narrow = device_type(pa.int32())
-    first = codes.reduce(kernels, kernels.positions(values.size()), plc.aggregation.min(), narrow)
-    if not values.size():
-        return plc.Column.all_null_like(values, codes.groups, stream=kernels.stream, mr=kernels.memory)
-    beyond = kernels.number(values.size(), pa.int32())
-    return kernels.gather([values], kernels.fill_null(first, beyond), nullify=True)[0]

@@ -30,7 +30,7 @@ class Shape(Accumulator):
             codes, (column,) = codes.filter(kernels, kernels.is_valid(column), column)
         values, sums = Vector(kernels, column), GroupSums(kernels, codes)
         counts = codes.count(kernels)
-        means = sums.sum(values) / Vector(kernels, counts).cast(FLOAT64)
+        means = sums.mean(values, Vector(kernels, counts).cast(FLOAT64))
         away = values - sums.spread_to_rows(means)
         squares = away * away
         powers = [sums.sum(power).column for power in (squares, squares * away, squares * squares)]

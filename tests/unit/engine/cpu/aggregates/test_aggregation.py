@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bamquery.engine.cpu.aggregates.aggregation import CpuAggregation, CpuGroups
+from bamquery.engine.cpu.aggregates.aggregation import CpuAggregation, CpuGroups, call_inputs
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Literal, SortKey
 from tests.conformance.harness import assert_same
 from tests.oracle import ask
@@ -295,3 +295,9 @@ def test_an_average_is_shared_only_with_what_adds_the_same_rows_in_the_same_orde
             assert found == [totals[first] / 4, totals[second]]
             average, total = state.aggregates
             assert (average[0] is total[0]) == (first == second == plain)
+
+
+def test_a_call_without_arguments_has_a_null_for_each_row() -> None:
+    """By which windows know how many there are."""
+    rows = call_inputs(AggregateCall("count_star", (), pa.int64()), TABLE.to_batches()[0])
+    assert (len(rows), rows.null_count) == (ROWS, ROWS)

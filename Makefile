@@ -37,7 +37,7 @@ record-seconds: $(VENV)/.installed-test ## all tests, and which of them take lon
 test-slow: $(VENV)/.installed-test ## the long proofs, and the long forms of others
 	$(BIN)/python -m pytest -m "slow or long" --long --timeout 3600
 
-FORMS := packed integer unscaled decimal float32 escapes raw
+FORMS := packed integer unscaled decimal float32 escapes raw fsst
 test-forms: $(VENV)/.installed-test ## operators and SQL over packed tables, all vectors in one form, then in the next
 	set -e; for form in $(FORMS); do echo "form $$form"; \
 	  $(BIN)/python -m pytest -q -m "not slow" -n auto tests/conformance tests/sql/test_slt.py --form $$form; done

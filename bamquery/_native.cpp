@@ -14,4 +14,5 @@ PYBIND11_MODULE(_native, module) {
   bamquery::bind_gpu_bench(module);
   bamquery::bind_storage(module);
   bamquery::bind_packed(module);
+  bamquery::bind_fsst(module);
 }

@@ -135,6 +135,72 @@ def pick_rows(
     ValueError: parameters are impossible, or there is no such position.
     """
 
+def fsst_train(offsets: Buffer, rows: int, data: Buffer, data_start: int) -> bytes:
+    """Symbols that make strings short, as files have them: how many, each one's length, their bytes.
+
+    `offsets` are int64, one more than `rows`, and count bytes of `data` from `data_start` on.
+
+    ValueError: offsets do not ascend within the data.
+    """
+
+def fsst_pack(
+    symbols: bytes, offsets: Buffer, rows: int, data: Buffer, data_start: int, validity: Buffer | None
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint32]]:
+    """Pack whole vectors of strings and a last one; strings of nulls are empty.
+
+    Returns the payloads end to end, parameters of 48 bytes a vector (`FSST_VECTOR`, offsets from the first
+    payload) and CRC-32C of each payload.
+
+    ValueError: the strings of a vector come to 4 GiB, or the symbols are not those that `fsst_train` makes.
+    """
+
+def fsst_unpack(
+    symbols: bytes,
+    payload: Buffer,
+    starts: NDArray[np.int64],
+    parameters: Buffer,
+    rows: NDArray[np.int64],
+    positions: NDArray[np.int64] | None,
+) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8], int]:
+    """Strings of vectors that lie in `payload` as `unpack_vectors` has it, or of ascending positions of them.
+
+    Returns offsets, bytes, a bitmap of valid rows and the number of nulls.
+
+    ValueError: bytes cannot be such vectors; names the vector's number in this call.
+    """
+
+def fsst_places(
+    parameters: Buffer, column_rows: int, data_bytes: int, rows: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Where in the column's data 16 bytes tell where each of ascending rows is; `parameters` of all vectors.
+
+    Up to 16 bytes behind `data_bytes`, the size of all payloads, are among them.
+    """
+
+def fsst_ranges(
+    parameters: Buffer, column_rows: int, data_bytes: int, rows: NDArray[np.int64], ends: Buffer
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8], int]:
+    """Starts and lengths, in the column's data, of rows whose 16 bytes at `fsst_places` are `ends`.
+
+    With them a bitmap of valid rows and the number of nulls.
+
+    ValueError: ends do not ascend within their parts; names the vector.
+    """
+
+def fsst_decode(
+    symbols: bytes,
+    parameters: Buffer,
+    column_rows: int,
+    data_bytes: int,
+    rows: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    stored: Buffer,
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Offsets and bytes of rows, whose bytes at `fsst_ranges` are end to end in `stored`.
+
+    ValueError: codes are no symbols; names the vector.
+    """
+
 def packed_parts(
     kind: str,
     payload: Buffer,

@@ -41,8 +41,9 @@ from bamquery.storage.fragments.writer import BatchRows, write_fragment
 from bamquery.storage.tables.open_fragment import fragment_batches
 from tests.packed_vectors import Vector, pack_codes, raw
 
-FORMS = ("packed", "integer", "unscaled", "decimal", "float32", "escapes", "raw")
-"""`packed`: as each vector chooses. `escapes`: every value is one, where there are few."""
+FORMS = ("packed", "integer", "unscaled", "decimal", "float32", "escapes", "raw", "fsst")
+"""`packed`: as each vector chooses. `escapes`: every value is one, where there are few. `fsst`: as `packed`,
+but strings by symbols, however few they are."""
 
 Numbers = list[int | None]
 """What values are in a form; None for those that are no such numbers, and for nulls."""
@@ -60,7 +61,8 @@ def forced_form(form: str) -> Iterator[None]:
         auto = tuple("auto" if default == "plain" else default for default in defaults)
         patch.setattr(Settings.__init__, "__defaults__", auto)
         patch.setitem(FORCED, "pack", True)
-        if form != "packed":
+        patch.setitem(FORCED, "symbols", form == "fsst")
+        if form not in ("packed", "fsst"):
             native = SimpleNamespace(pack_vectors=_packer(form), packed_parts=_native.packed_parts)
             patch.setattr(packed_writer, "_native", native)
         _now.append(form)

@@ -126,7 +126,7 @@ def draw(name: str, reports: Sequence[ColumnReport], path: Path) -> None:
 def _encoding(report: ColumnReport) -> str:
     """`packed (decimal, constant)`, `dictionary`, `plain`."""
     encoding = report.storage.encoding
-    if "packed" not in report.storage.encodings:
+    if report.storage.encodings.keys().isdisjoint(("packed", "fsst")):
         return encoding
     return f"{encoding} ({', '.join(form for form, _ in report.forms.most_common())})"
 

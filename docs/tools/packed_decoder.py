@@ -61,3 +61,46 @@ def decode_vector(
     values[is_escape] = whole[(codes[is_escape] - np.uint64(first)).astype(np.int64)]
     values[is_null] = np.zeros(1, dtype)
     return values, ~is_null
+
+
+FSST_VECTOR = np.dtype(
+    [
+        ("offset", "<u8"),  # of the payload in the column's data, in bytes
+        ("plain_bytes", "<u4"),  # of all strings
+        ("bits", "u1"),  # of the code that says where a string ends
+        ("form", "u1"),  # 0: strings as they are; 1: as codes of symbols
+        ("has_nulls", "<u2"),  # whether the lowest bit of a code says that the row is null
+        ("part_ends", "<u4", 8),  # where the strings of each 128 rows end, from the first one on
+    ]
+)
+
+
+def decode_strings(
+    parameters: np.void, data: NDArray[np.uint8], rows: int, symbols: bytes
+) -> list[bytes | None]:
+    """Strings of one vector of `rows` rows, None for nulls; `data` and `symbols` are the column's."""
+    payload, bits = data[int(parameters["offset"]) :], int(parameters["bits"])
+    code_bytes = -(-rows // 128) * 16 * bits
+    lines = np.unpackbits(payload[:code_bytes], count=rows * bits, bitorder="little").reshape(rows, bits)
+    codes = lines.astype(np.int64) @ (1 << np.arange(bits, dtype=np.int64))
+    nulls = int(parameters["has_nulls"])
+    ends, is_null = codes >> nulls, codes & nulls != 0
+    stored = payload[code_bytes:].tobytes()
+    table, at = [], 1 + symbols[0]  # a count, as many lengths, and the symbols end to end
+    for length in symbols[1 : 1 + symbols[0]]:
+        table.append(symbols[at : at + length])
+        at += length
+
+    def decode(codes: bytes) -> bytes:
+        found, following = b"", iter(codes)
+        for code in following:
+            found += bytes([next(following)]) if code == 255 else table[code]
+        return found
+
+    values: list[bytes | None] = []
+    for row in range(rows):
+        base = int(parameters["part_ends"][row // 128 - 1]) if row >= 128 else 0
+        begin = 0 if row % 128 == 0 else int(ends[row - 1])  # ends count from where their part begins
+        own = stored[base + begin : base + int(ends[row])]
+        values.append(None if is_null[row] else decode(own) if parameters["form"] == 1 else own)
+    return values

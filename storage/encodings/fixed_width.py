@@ -28,6 +28,18 @@ def vector_ranges(
     return extent.offset + offsets, lengths
 
 
+def positions_in(vectors: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where rows of a fragment are among the rows of ascending vectors, laid end to end; all are there."""
+    if not len(vectors):
+        return rows
+    first, last = int(vectors[0]), int(vectors[-1])
+    if last - first == len(vectors) - 1:
+        return rows - first * VECTOR_ROWS
+    moved = np.zeros(last + 1 - first, np.int64)  # of each vector, how many rows it has moved ahead
+    moved[vectors - first] = (vectors - np.arange(len(vectors))) * VECTOR_ROWS
+    return rows - moved[rows // VECTOR_ROWS - first]
+
+
 def whole_footprint(extent: Extent, bits: int, vectors: NDArray[np.int64], block_size: int) -> Footprint:
     """What reading whole vectors of a buffer with `bits` bits a row takes. The vectors stay as they are."""
 

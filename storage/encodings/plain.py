@@ -53,6 +53,10 @@ class ColumnPlace:
         """The error for a damaged vector."""
         return CorruptionError(f'column "{self.name}", vector {vector}: {message}', self.path)
 
+    def corrupt_column(self, message: str) -> CorruptionError:
+        """The error for a damaged column."""
+        return CorruptionError(f'column "{self.name}": {message}', self.path)
+
 
 class PlainColumn:
     """A `StoredColumn` of fixed width, or of bits."""

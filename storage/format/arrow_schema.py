@@ -30,7 +30,9 @@ _VERSION: Final = 1
 _NAME_KEY: Final = b"ARROW:extension:name"
 _METADATA_KEY: Final = b"ARROW:extension:metadata"
 _NOWHERE: Final = Extent(0, 0)
-_WIDEST: Final = PackedLayout((1 << 63) - 1, (1 << 64) - 1, has_nulls=True, cells=_NOWHERE, lists=_NOWHERE)
+_WIDEST: Final = PackedLayout(
+    (1 << 63) - 1, (1 << 64) - 1, has_nulls=True, cells=_NOWHERE, lists=_NOWHERE, symbols=b"\0"
+)
 """Its metadata are as long as any."""
 
 
@@ -128,6 +130,8 @@ def _packed_field(name: str, type_: Any, encoding: PackedLayout) -> pa.Field[Any
         "divisor": encoding.divisor,
         "origin": encoding.origin,
     }
+    if encoding.symbols is not None:
+        members["encoding"] = "fsst"
     metadata = {_NAME_KEY: EXTENSION_NAME.encode(), _METADATA_KEY: json.dumps(members).encode()}
     return pa.field(name, pa.large_binary(), metadata=metadata)
 

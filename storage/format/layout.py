@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,6 +33,13 @@ ALIGNMENT: Final = 4096
 
 LOAD_BYTES: Final = 8
 """What readers take from where a packed value begins: as many zeros, at least, follow on the last one."""
+
+NUMBER_PARAMETERS: Final = 16
+STRING_PARAMETERS: Final = 48
+"""Bytes of decode parameters of a vector."""
+
+MOST_SYMBOLS: Final = 255
+MOST_SYMBOL_BYTES: Final = 8
 
 CELLS_ALIGNMENT: Final = 64
 """Offsets that only Arrow reads start at a multiple of this many bytes."""
@@ -75,7 +83,8 @@ class DictionaryLayout:
 class PackedLayout:
     """How a column is encoded whose `ColumnLayout.values` are payloads, one a vector.
 
-    Values of form 0 are `origin + divisor * (base + code)`, modulo 2^64; see `storage/encodings/packed`.
+    Values of form 0 are `origin + divisor * (base + code)`, modulo 2^64; see `storage/encodings/packed`. With
+    `symbols` they are strings; see `storage/encodings/fsst`.
     """
 
     divisor: int
@@ -86,7 +95,14 @@ class PackedLayout:
     lists: Extent | None = None
     """Of a column with a dictionary: the same of lists of its values, all of them in the first vector's."""
     plain_bytes: int = 0
-    """Of strings with a dictionary: bytes of all rows' values."""
+    """Of strings: bytes of all rows' values."""
+    symbols: bytes | None = None
+    """Of strings without a dictionary: how many symbols, each one's length, their bytes."""
+
+    @property
+    def parameter_bytes(self) -> int:
+        """What a vector is decoded by, beside its statistics."""
+        return NUMBER_PARAMETERS if self.symbols is None else STRING_PARAMETERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +226,8 @@ def _column_to_json(column: ColumnLayout) -> dict[str, Any]:
             "lists": None if e.lists is None else [e.lists.offset, e.lists.length],
             "plain_bytes": e.plain_bytes,
         }
+        if e.symbols is not None:
+            data["packed"]["symbols"] = base64.b64encode(e.symbols).decode()
     return data
 
 
@@ -246,7 +264,18 @@ def _packed_from_json(data: Mapping[str, Any]) -> PackedLayout:
         cells=_extent(data["cells"]),
         lists=None if data["lists"] is None else _extent(data["lists"]),
         plain_bytes=_integer(data["plain_bytes"]),
+        symbols=_symbols(data["symbols"]) if "symbols" in data else None,
     )
+
+
+def _symbols(text: Any) -> bytes:
+    """A table of symbols, in which lengths go with bytes."""
+    stored = base64.b64decode(text, validate=True)
+    lengths = stored[1 : 1 + stored[0]] if stored else b""
+    fits = bool(stored) and len(lengths) == stored[0] and all(1 <= n <= MOST_SYMBOL_BYTES for n in lengths)
+    if not fits or stored[0] > MOST_SYMBOLS or len(stored) != 1 + len(lengths) + sum(lengths):
+        raise ValueError("its table of symbols cannot be")
+    return stored
 
 
 def _extent(pair: list[Any]) -> Extent:

@@ -49,14 +49,17 @@ def _packed_fits(type_: Any, column: ColumnLayout, rows: int) -> bool:
     """A single row is read as 8 bytes: so many follow on the last payload, as zeros within the file."""
     encoding, dictionary = column.encoding, column.dictionary
     assert encoding is not None
-    if not is_packable(type_, has_dictionary=dictionary is not None):
+    compressed = encoding.symbols is not None
+    if compressed and (dictionary is not None or not is_string_like(type_)):
+        return False
+    if not compressed and not is_packable(type_, has_dictionary=dictionary is not None):
         return False
     if column.validity is not None or column.offsets is not None or column.values.length % 16:
         return False
     if encoding.cells.length != _cells_bytes(rows):
         return False
     if dictionary is None:
-        return encoding.lists is None and not encoding.plain_bytes
+        return encoding.lists is None and (compressed or not encoding.plain_bytes)
     value_type = type_.value_type if pa.types.is_dictionary(type_) else type_
     return (
         encoding.lists is not None

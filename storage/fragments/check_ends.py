@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamquery.errors import CorruptionError
+from bamquery.storage.encodings.fsst.column import FsstColumn
 from bamquery.storage.encodings.packed.column import PackedColumn
-from bamquery.storage.encodings.packed.parameters import payload_starts
 from bamquery.storage.files.buffers import view
 from bamquery.storage.format.layout import VECTOR_ROWS, Extent
 from bamquery.storage.readers.block_reader import BlockReader, ReadCounters
@@ -36,8 +36,8 @@ def check_ends(fragment: Fragment, reader: BlockReader) -> Iterator[CorruptionEr
             if error.path == fragment.path:
                 yield error
             continue  # or what it should be compared with is what is damaged, which is said elsewhere
-        assert isinstance(stored, PackedColumn)
-        ends = np.append(payload_starts(stored.parameters), column.values.length)
+        assert isinstance(stored, (PackedColumn, FsstColumn))
+        ends = np.append(stored.payload_starts, column.values.length)
         yield from _compare(fragment, reader, column.encoding.cells, ends, f"{name} payloads")
         if column.encoding.lists is not None and column.dictionary is not None:
             sizes = np.minimum(vectors, 1) * column.dictionary.size

@@ -1,4 +1,4 @@
-"""Whether a column is packed: decided for a fragment by a sample of its first vectors."""
+"""Whether a column of numbers is packed: decided for a fragment by a sample of its first vectors."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from bamquery.storage.format.storable_types import value_bits, value_kind
 _SAMPLED: Final = 16
 """One vector in so many is looked at."""
 _LEAST_VECTORS: Final = 8
-_WORTH: Final = 0.9
+WORTH: Final = 0.9
 """Part of the plain column's bytes above which packing it is not worth it."""
 _PACKED_DIGITS: Final = 16
 """Decimals of so many digits fit the widest codes, whichever rows may come."""
 _MOST_EXPONENTS: Final = 3
 
-FORCED: dict[str, bool] = {"pack": False}
-"""For tests: whether all columns are packed that can be."""
+FORCED: dict[str, bool] = {"pack": False, "symbols": False}
+"""For tests: whether all columns are packed that can be, and strings by symbols, however few they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def choose_packing(
         kind, sample, valid, count, scale.divisor, scale.origin, scale.exponents
     )
     plain = value_bits(type_) + (validity is not None)
-    if not FORCED["pack"] and 8 * (payload.size + parameters.size) >= _WORTH * plain * count:
+    if not FORCED["pack"] and 8 * (payload.size + parameters.size) >= WORTH * plain * count:
         return None
     return replace(scale, exponents=_exponents(parameters.reshape(-1).view(PACKED_VECTOR)))
 

@@ -10,12 +10,13 @@ from typing import Final
 
 import pyarrow as pa
 
+from bamquery.storage.encodings.fsst.column import FsstColumn
+from bamquery.storage.encodings.fsst.parameters import BYTES, SYMBOLS
 from bamquery.storage.encodings.packed.column import PackedColumn
 from bamquery.storage.encodings.packed.parameters import (
     DECIMAL,
     FLOAT32,
     INTEGER,
-    PACKED_VECTOR,
     RAW,
     UNSCALED,
     forms,
@@ -27,6 +28,7 @@ _FORMS: Final[Mapping[int, str]] = MappingProxyType(
     {INTEGER: "integer", UNSCALED: "integer", DECIMAL: "decimal", FLOAT32: "float32", RAW: "raw"}
 )
 _CONSTANT: Final = "constant"
+_OF_STRINGS: Final[Mapping[int, str]] = MappingProxyType({SYMBOLS: "symbols", BYTES: "bytes"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +36,10 @@ class ColumnStorage:
     """A column of one fragment, or of several.
 
     Attributes:
-        encodings: `plain`, `packed`, `dictionary` (packed codes) and `plain dictionary` (codes as they are),
+        encodings: `plain`, `packed`, `fsst`, `dictionary` (packed codes) and `plain dictionary` (plain ones),
             by fragments.
         rows: of these.
-        stored_bytes: values, validity, offsets, dictionaries, and 16 bytes of parameters a packed vector;
+        stored_bytes: values, validity, offsets, dictionaries, symbols, and parameters of encoded vectors;
             statistics and checksums aside.
         plain_bytes: the same values as plain Arrow has them in memory, dictionaries included.
     """
@@ -74,8 +76,10 @@ def column_storage(fragment: Fragment, column: str) -> ColumnStorage:
     if layout.encoding is None:
         encoding = "plain" if layout.dictionary is None else "plain dictionary"
     else:
-        encoding = "packed" if layout.dictionary is None else "dictionary"
-        stored += PACKED_VECTOR.itemsize * fragment.vector_count
+        symbols = layout.encoding.symbols
+        stored += layout.encoding.parameter_bytes * fragment.vector_count + len(symbols or b"")
+        encoding = "fsst" if symbols is not None else "packed"
+        encoding = encoding if layout.dictionary is None else "dictionary"
     plain = column_bytes(fragment, index)
     if pa.types.is_dictionary(fragment.schema.field(index).type):
         plain += shared
@@ -103,6 +107,8 @@ def vector_forms(fragment: Fragment, column: str) -> Counter[str]:
         CorruptionError, StorageError: the parameters cannot be read.
     """
     stored = fragment.column(column)
+    if isinstance(stored, FsstColumn):
+        return Counter(_OF_STRINGS[form] for form in stored.parameters["form"].tolist())
     if not isinstance(stored, PackedColumn):
         return Counter()
     parameters = stored.parameters

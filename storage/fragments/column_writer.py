@@ -35,6 +35,7 @@ from bamquery.storage.format.layout import (
 from bamquery.storage.format.storable_types import is_string_like, value_kind
 from bamquery.storage.fragments.choose_packing import can_pack
 from bamquery.storage.fragments.dictionaries import Reindexer
+from bamquery.storage.fragments.fsst_writer import StringPacker, StringPacking
 from bamquery.storage.fragments.packed_writer import Packer, Packing
 from bamquery.storage.fragments.string_writer import StringWriter
 from bamquery.storage.fragments.validity import ValidityBuilder
@@ -104,9 +105,16 @@ def write_column(
         always=values is not None,
         parts=values is None and may_have_packed_parts(type_),
     )
+    strings = StringPacking(can_pack(stored_type, encoding))
     if is_string_like(stored_type):
         writer = StringWriter(
-            file, start, type_=stored_type, rows=rows, validity=validity, statistics=statistics
+            file,
+            start,
+            type_=stored_type,
+            rows=rows,
+            validity=validity,
+            statistics=statistics,
+            packing=strings,
         )
     elif pa.types.is_boolean(stored_type):
         writer = BitWriter(FileRegion(file, start), rows, validity, statistics, packing)
@@ -126,15 +134,13 @@ def write_column(
         raise ValueError(f"{row} rows instead of {rows}")
     offsets, extent = writer.finish()
     end = align(extent.end)
-    packer = packing.packer
+    packer = packing.packer if strings.packer is None else strings.packer
     validity_extent = None
     validity_crcs = None
     bitmap = validity.bitmap
     encoded = None
     if packer is not None:
-        encoded = PackedLayout(
-            packer.choice.divisor, packer.choice.origin, has_nulls=bitmap is not None, cells=Extent(0, 0)
-        )
+        encoded = _packed_layout(packer, has_nulls=bitmap is not None)
         if end - extent.end < LOAD_BYTES:
             file.write_at(end, [bytes(ALIGNMENT)])
             end += ALIGNMENT
@@ -161,15 +167,34 @@ def write_column(
         outside = first_outside(rows_of_statistics.field(bound))
         if outside is not None:
             raise StorageError(f"a value cannot be stored: {type_name(type_)} {outside[1]}")
-    cells = None if packer is None else np.append(payload_starts(packer.parameters), extent.length)
+    cells = None if packer is None else np.append(_payload_starts(packer), extent.length)
     return WrittenColumn(layout, statistics.null_count, rows_of_statistics, end, cells)
 
 
-def _part_columns(type_: Any, statistics: StatisticsBuilder, packer: Packer | None) -> dict[str, Any]:
+def _packed_layout(packer: Packer | StringPacker, *, has_nulls: bool) -> PackedLayout:
+    """Of a packed column; where its cells end is known later."""
+    nowhere = Extent(0, 0)
+    if isinstance(packer, Packer):
+        return PackedLayout(packer.choice.divisor, packer.choice.origin, has_nulls=has_nulls, cells=nowhere)
+    return PackedLayout(
+        1, 0, has_nulls=has_nulls, cells=nowhere, plain_bytes=packer.plain_bytes, symbols=packer.symbols
+    )
+
+
+def _payload_starts(packer: Packer | StringPacker) -> NDArray[np.int64]:
+    if isinstance(packer, Packer):
+        return payload_starts(packer.parameters)
+    starts: NDArray[np.int64] = packer.parameters["offset"].astype(np.int64)
+    return starts
+
+
+def _part_columns(
+    type_: Any, statistics: StatisticsBuilder, packer: Packer | StringPacker | None
+) -> dict[str, Any]:
     """What the vectors file has of the column's parts."""
-    if packer is not None:
+    if isinstance(packer, Packer):
         return packer.part_columns()
-    return part_columns(type_, statistics.parts) if has_parts(type_) else {}
+    return part_columns(type_, statistics.parts) if has_parts(type_) and packer is None else {}
 
 
 class BitWriter:

@@ -32,6 +32,7 @@ from bamquery.storage.format.layout import (
     vector_count,
 )
 from bamquery.storage.format.storable_types import is_string_like
+from bamquery.storage.fragments.choose_packing import FORCED
 from bamquery.storage.fragments.column_writer import WrittenColumn, write_column
 from bamquery.storage.fragments.dictionaries import plain_buffers, unify
 from bamquery.storage.fragments.row_source import RowSource
@@ -258,7 +259,7 @@ class _EncodedFile(_DataFile):
         type_ = self._schema.field(index).type
         with _name_column_in_errors(self._schema.field(index).name, self._path):
             found = StringDictionary(type_, self._source.chunks(index))
-        if not found.is_worth:
+        if not found.is_worth or FORCED["symbols"]:
             return self._write_column(index, None, found.strings())
         values, chunks = found.sorted_codes()
         dictionary = values, self._write_dictionary(values)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from bamquery.errors import CorruptionError
 from bamquery.storage.encodings.encoding import StoredColumn, VectorChecksums
+from bamquery.storage.encodings.fsst.column import FsstColumn
 from bamquery.storage.encodings.packed.column import PackedColumn
 from bamquery.storage.encodings.plain import ColumnPlace, PlainColumn
 from bamquery.storage.encodings.plain_strings import PlainStrings
@@ -123,7 +124,9 @@ class Fragment:
         if stored is None:
             place = self._place(column)
             if place.layout.encoding is not None:
-                stored = PackedColumn(place, self._statistics.packing_parameters(self._positions[column]))
+                packing = self._statistics.packing_parameters(self._positions[column])
+                is_compressed = place.layout.encoding.symbols is not None
+                stored = FsstColumn(place, packing) if is_compressed else PackedColumn(place, packing)
             else:
                 stored = PlainStrings(place) if is_string_like(place.type) else PlainColumn(place)
             self._columns[column] = stored

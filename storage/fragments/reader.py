@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -11,12 +11,17 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bamquery.errors import CorruptionError
+from bamquery.storage.encodings.fsst.column import FsstColumn
+from bamquery.storage.encodings.fsst.vectors import FsstVectors
 from bamquery.storage.encodings.packed.column import PackedColumn
 from bamquery.storage.encodings.packed.vectors import PackedVectors
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.format.storable_types import is_string_like
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.readers.block_reader import BlockReader, ReadCounters
+
+StoredVectors: TypeAlias = "PackedVectors | FsstVectors"
+"""Vectors of an encoded column in memory."""
 
 
 class FragmentReader:
@@ -58,19 +63,19 @@ class FragmentReader:
         return self._finish(column, array, counters)
 
     def is_packed(self, column: str) -> bool:
-        """Whether the column is stored as codes, so that `read_packed` and `decode` can be asked for it."""
-        return isinstance(self._fragment.column(column), PackedColumn)
+        """Whether the column is encoded, so that `read_packed` and `decode` can be asked for it."""
+        return isinstance(self._fragment.column(column), (PackedColumn, FsstColumn))
 
-    def read_packed(self, column: str, vectors: NDArray[np.int64], counters: ReadCounters) -> PackedVectors:
-        """The rows of `vectors` as they are stored, of a column that is packed."""
+    def read_packed(self, column: str, vectors: NDArray[np.int64], counters: ReadCounters) -> StoredVectors:
+        """The rows of `vectors` as they are stored, of a column that is encoded."""
         stored = self._fragment.column(column)
-        assert isinstance(stored, PackedColumn)
+        assert isinstance(stored, (PackedColumn, FsstColumn))
         return stored.read_packed(self._reader, vectors, counters, verify=self._verify)
 
     def decode(
         self,
         column: str,
-        packed: PackedVectors,
+        packed: StoredVectors,
         positions: NDArray[np.int64] | None,
         counters: ReadCounters,
     ) -> pa.Array[Any]:

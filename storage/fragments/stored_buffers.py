@@ -45,6 +45,7 @@ class StoredBuffers:
         rows: of the fragment.
         checksums: CRC-32C of what each vector stores.
         packing: of a packed column, which has neither `validity` nor `offsets`.
+        is_compressed: `values` are payloads of strings, which only the host decodes: see `FsstColumn`.
     """
 
     values: Extent
@@ -55,6 +56,7 @@ class StoredBuffers:
     rows: int
     checksums: VectorChecksums
     packing: Packing | None = None
+    is_compressed: bool = False
 
     def null_states(self, vectors: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Of each vector 0 if no row is null, 2 if all are, 1 where only `validity` tells which."""
@@ -70,7 +72,8 @@ def stored_buffers(fragment: Fragment, column: str) -> StoredBuffers:
     type_, layout = fragment.schema.field(index).type, fragment.layout.columns[index]
     stored = fragment.column(column)
     packing = None
-    if layout.encoding is not None:
+    is_compressed = layout.encoding is not None and layout.encoding.symbols is not None
+    if layout.encoding is not None and not is_compressed:
         assert isinstance(stored, PackedColumn)
         packing = Packing(stored.parameters, layout.encoding.divisor, layout.encoding.origin)
     return StoredBuffers(
@@ -82,4 +85,5 @@ def stored_buffers(fragment: Fragment, column: str) -> StoredBuffers:
         rows=fragment.rows,
         checksums=fragment.checksums(column),
         packing=packing,
+        is_compressed=is_compressed,
     )

@@ -1,4 +1,4 @@
-"""Writes strings and binary: offsets and bytes grow side by side, in two regions of the file."""
+"""Writes strings and binary: offsets and bytes in two regions of the file, or payloads in one."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from bamquery.storage.files.buffers import view
 from bamquery.storage.files.filesystem import WritableFile
 from bamquery.storage.format.file_region import FileRegion
 from bamquery.storage.format.layout import VECTOR_ROWS, Extent, align
+from bamquery.storage.fragments.fsst_writer import StringPacking
 from bamquery.storage.fragments.validity import ValidityBuilder
 from bamquery.storage.statistics.collect import StatisticsBuilder
 
@@ -33,12 +34,15 @@ class StringWriter:
         rows: int,
         validity: ValidityBuilder,
         statistics: StatisticsBuilder,
+        packing: StringPacking,
     ) -> None:
         self._utf8 = pa.types.is_large_string(type_)
+        self._packing = packing
         self._validity = validity
         self._statistics = statistics
         self._offsets_region = FileRegion(file, start)
         self._values_region = FileRegion(file, align(start + _OFFSET_BYTES * (rows + 1)))
+        self._payload_region = FileRegion(file, start)  # instead of both
         # Offset of each staged row, and where the last one ends.
         self._offsets = np.zeros(_STAGE_ROWS + 1, np.int64)
         self._data: NDArray[np.uint8] = np.empty(_STAGE_BYTES, np.uint8)
@@ -71,6 +75,8 @@ class StringWriter:
     def finish(self) -> tuple[Extent | None, Extent]:
         """See `bamquery.storage.fragments.column_writer.ValuesWriter.finish`."""
         self._flush(self._staged)
+        if self._packing.packer is not None:
+            return None, self._payload_region.finish()
         self._offsets_region.append([view(self._offsets[:1])])  # where the last string ends
         return self._offsets_region.finish(), self._values_region.finish()
 
@@ -96,21 +102,24 @@ class StringWriter:
         if not rows:
             return
         first, end = int(self._offsets[0]), int(self._offsets[rows])
+        validity = self._validity.vectors(self._row)
         *found, ill_formed = _native.string_statistics(
-            self._offsets[: rows + 1],
-            rows,
-            self._data[: end - first],
-            first,
-            self._validity.vectors(self._row),
-            self._utf8,
+            self._offsets[: rows + 1], rows, self._data[: end - first], first, validity, self._utf8
         )
         if ill_formed >= 0:
             raise ValueError(
                 f"row {self._row + ill_formed} is not UTF-8: read the column as binary, or leave it out"
             )
-        self._statistics.add_strings(tuple(found))
-        self._offsets_region.append([view(self._offsets[:rows])])
-        self._values_region.append([view(self._data[: end - first])])
+        packed = self._packing.pack(self._offsets[: rows + 1], rows, self._data[: end - first], validity)
+        if packed is None:
+            self._statistics.add_strings(tuple(found))
+            self._offsets_region.append([view(self._offsets[:rows])])
+            self._values_region.append([view(self._data[: end - first])])
+        else:
+            payload, crcs = packed
+            *bounds, nulls, _, _ = found
+            self._statistics.add_strings((*bounds, nulls, crcs, np.empty(0, np.uint32)))
+            self._payload_region.append([payload])
         left = self._staged_bytes - (end - first)
         rest = self._data[end - first : end - first + left].copy()
         if self._data.size > 2 * _STAGE_BYTES:  # one giant string must not keep its room for ever

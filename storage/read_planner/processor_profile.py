@@ -17,10 +17,18 @@ from bamquery.storage.read_planner.cost_model import SINGLE_ROWS, ProcessorRates
 from bamquery.storage.read_planner.profile_cache import keep_measured, load_measured
 
 ASSUMED_PROCESSOR: Final = ProcessorRates(
-    checksum=2e10, decode=MappingProxyType({"packed": 1.3e9, SINGLE_ROWS.format("packed"): 4e7})
+    checksum=2e10,
+    decode=MappingProxyType(
+        {
+            "packed": 1.3e9,
+            SINGLE_ROWS.format("packed"): 4e7,
+            "fsst": 4e7,
+            SINGLE_ROWS.format("fsst"): 1e7,
+        }
+    ),
 )
 """One core of a server: CRC-32C by its instructions; packed values from memory, eight at a time, or singly,
-each of which is first placed, then gathered, then decoded."""
+each of which is first placed, then gathered, then decoded. Strings of some 30 bytes."""
 _BYTES: Final = 4 << 20
 """More than a core's own caches hold."""
 _SECONDS: Final = 0.02

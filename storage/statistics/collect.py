@@ -95,7 +95,7 @@ class StatisticsBuilder:
         """One struct a vector: min, max, null_count, values_crc; where they apply nan_count and more CRCs.
 
         `parts`: what the vectors file has of the column's parts, which comes behind. `packing`: decode
-        parameters of 16 bytes.
+        parameters.
 
         With a dictionary, minima and maxima are indexes of type `type_` into it, in its order.
         """
@@ -130,7 +130,7 @@ class StatisticsBuilder:
             columns["nan_count"] = pa.array(nan_counts)
         if validity_crcs is not None:
             columns["validity_crc"] = pa.array(validity_crcs)
-        if is_string_like(type_):
+        if is_string_like(type_) and packing is None:
             columns["offsets_crc"] = pa.array(_concatenate(self.offsets_crcs, np.uint32))
         if packing is not None:
             columns["packing"] = pa.Array.from_buffers(

@@ -36,7 +36,6 @@ from bamquery.storage.statistics.vectors_file import (
     KNOWN_FORMATS,
     LAYOUT_KEY,
     PACKING,
-    PACKING_BYTES,
     SCHEMA_KEY,
     SECTIONS_KEY,
     Section,
@@ -114,14 +113,15 @@ class VectorStatistics:
         return column
 
     def packing_parameters(self, position: int) -> NDArray[np.uint8]:
-        """Decode parameters of a packed column's vectors, 16 bytes each. Raises as `column` does."""
+        """Decode parameters of an encoded column's vectors, a row of bytes each. Raises as `column` does."""
         self.column(position)
         stored: Any = self._batch.column(position)
         cells = stored.field(PACKING)
         if cells.null_count:
             raise self._damaged_statistics(position)
-        data = np.frombuffer(view(cells.buffers()[1]), np.uint8, len(cells) * PACKING_BYTES)
-        return data.reshape(-1, PACKING_BYTES)
+        width = cells.type.byte_width
+        data = np.frombuffer(view(cells.buffers()[1]), np.uint8, len(cells) * width)
+        return data.reshape(-1, width)
 
     def parts(self, position: int) -> Parts | None:
         """The parts of a plain column's vectors; None if it has none. Raises as `column` does."""
@@ -164,8 +164,8 @@ class VectorStatistics:
         if not self._sections:
             return 0
         sections = self._sections[2 * position : 2 * position + 2]
-        packed = self.layout.columns[position].encoding is not None
-        parameters = PACKING_BYTES * self._batch.num_rows if packed else 0
+        encoding = self.layout.columns[position].encoding
+        parameters = 0 if encoding is None else encoding.parameter_bytes * self._batch.num_rows
         return sum(section.end - section.begin for section in sections) - parameters
 
     def require_all(self) -> None:
@@ -267,7 +267,6 @@ class VectorStatistics:
 def _possible_types(field: Any, place: ColumnLayout) -> list[dict[str, Any]]:
     """Of the members of a column's statistics; a packed column may have parts, and may not."""
     kind: Any = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-    packed = place.encoding is not None
     wanted: dict[str, Any]
     wanted = {"min": kind, "max": kind, "null_count": pa.uint16(), "values_crc": pa.uint32()}
     if pa.types.is_floating(kind):
@@ -276,8 +275,8 @@ def _possible_types(field: Any, place: ColumnLayout) -> list[dict[str, Any]]:
         wanted["validity_crc"] = pa.uint32()
     if place.offsets is not None:
         wanted["offsets_crc"] = pa.uint32()
-    if packed:
-        wanted |= {PACKING: pa.binary(PACKING_BYTES)}
+    if place.encoding is not None:
+        wanted |= {PACKING: pa.binary(place.encoding.parameter_bytes)}
         in_parts = may_have_packed_parts(field.type) and place.dictionary is None
         return [wanted, wanted | packed_part_types()] if in_parts else [wanted]
     return [wanted | (part_types(field.type) if has_parts(field.type) else {})]

@@ -20,16 +20,15 @@ from bamquery.storage.files.buffers import view
 from bamquery.storage.format.layout import FragmentLayout
 from bamquery.storage.statistics.parts import is_of_parts
 
-FORMAT: Final = b"4"
-KNOWN_FORMATS: Final = (b"3", FORMAT)
-"""Of which the first has no encoded columns."""
+FORMAT: Final = b"5"
+KNOWN_FORMATS: Final = (b"3", b"4", FORMAT)
+"""Of which the first has no encoded columns, and the second no compressed strings."""
 FORMAT_KEY: Final = b"bamquery.vectors"
 LAYOUT_KEY: Final = b"bamquery.layout"
 SCHEMA_KEY: Final = b"bamquery.schema"
 SECTIONS_KEY: Final = b"bamquery.sections"
 PACKING: Final = "packing"
 """The member of a packed column's struct that has each vector's decode parameters."""
-PACKING_BYTES: Final = 16
 _SECTION_DIGITS: Final = 12, 10
 """Of a section's length and of its checksum: their text is as long before they are known."""
 

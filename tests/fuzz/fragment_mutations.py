@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from bamquery._native import crc32c
 from bamquery.errors import BamQueryError
+from bamquery.storage.encodings.fsst.column import FsstColumn
 from bamquery.storage.encodings.packed.column import PackedColumn
 from bamquery.storage.files.filesystem import POSIX
 from bamquery.storage.format.fragment_entry import FragmentEntry
@@ -51,6 +52,9 @@ def rows() -> pa.RecordBatch:
         "fare": pa.array(rng.integers(0, 5000, ROWS) / 100, mask=rng.random(ROWS) < 0.1),
         "cents": pa.array((np.arange(ROWS) % 700).astype(np.int16)).cast(pa.decimal128(9, 2)),
         "word": pa.array([f"w{i % 9}" for i in range(ROWS)], pa.large_string()),
+        "note": pa.array(
+            [None if i % 7 == 0 else f"{i} is as {i % 97} was" for i in range(ROWS)], pa.large_string()
+        ),
         "odd": pa.array(np.where(rng.random(ROWS) < 0.01, 1e300, rng.integers(0, 90, ROWS) / 10)),
     }
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
@@ -152,7 +156,7 @@ def mutable(fragment: Fragment, kind: str) -> list[tuple[int, int]]:
     found = []
     for name, column in zip(fragment.schema.names, columns, strict=True):
         stored = fragment.column(name)
-        if isinstance(stored, PackedColumn):
+        if isinstance(stored, (PackedColumn, FsstColumn)):
             assert column.encoding is not None
             parameters = stored.parameters.tobytes()
             begin = data.index(parameters)

@@ -32,4 +32,7 @@ void bind_storage(pybind11::module_& module);
 /// Packed columns: packing, decoding, single rows, comparisons.
 void bind_packed(pybind11::module_& module);
 
+/// Strings as codes of symbols: symbols found, packing, decoding, single rows.
+void bind_fsst(pybind11::module_& module);
+
 }  // namespace bamquery

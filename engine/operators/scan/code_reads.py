@@ -144,7 +144,9 @@ class CodeReads(Generic[Frame]):
                 if comparison.choice is not None and comparison.choice.strategy is Strategy.FETCH_VECTORS:
                     assert rows is not None
                     vectors = vectors_of(rows)
-                packed = self._readers.get(piece.fragment).columns.read_packed(column, vectors, counters)
+                found = self._readers.get(piece.fragment).columns.read_packed(column, vectors, counters)
+                assert isinstance(found, PackedVectors), "its values have keys"
+                packed = found
             mask, count = packed.compare(comparison.condition)
             if certain is not None and comparison.packed is None:
                 whole = np.full((len(piece.vectors), VECTOR_ROWS // 8), 0xFF, np.uint8)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bamquery.engine.device import Device, Frame
 from bamquery.storage.encodings.packed.vectors import PackedVectors
-from bamquery.storage.fragments.reader import FragmentReader
+from bamquery.storage.fragments.reader import FragmentReader, StoredVectors
 from bamquery.storage.readers.block_reader import ReadCounters
 
 
@@ -34,14 +34,14 @@ class FragmentColumns(Generic[Frame]):
         """Whether the column is stored as codes."""
         return self._reader.is_packed(column)
 
-    def read_packed(self, column: str, vectors: NDArray[np.int64], counters: ReadCounters) -> PackedVectors:
+    def read_packed(self, column: str, vectors: NDArray[np.int64], counters: ReadCounters) -> StoredVectors:
         """All rows of those vectors of a column that is stored as codes, not decoded; checksums verified."""
         return self._reader.read_packed(column, vectors, counters)
 
     def decode(
         self,
         column: str,
-        packed: PackedVectors,
+        packed: StoredVectors,
         positions: NDArray[np.int64] | None,
         counters: ReadCounters,
     ) -> Frame:

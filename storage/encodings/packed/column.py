@@ -43,7 +43,7 @@ class PackedColumn:
         self.parameters: NDArray[Any] = packing.reshape(-1).view(PACKED_VECTOR)
         rows = place.vector_rows(np.arange(vector_count(place.rows), dtype=np.int64))
         self._require_parameters(rows)
-        self._starts = payload_starts(self.parameters)
+        self.payload_starts: NDArray[np.int64] = payload_starts(self.parameters)
         self._lengths = payload_bytes(self.parameters, rows, self._kind)
         self._single = SingleRows(place, packing, encoding)
 
@@ -87,7 +87,7 @@ class PackedColumn:
         return ColumnShape((BufferShape(bits, width=8),), form="packed")
 
     def _ranges(self, vectors: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        return self._place.layout.values.offset + self._starts[vectors], self._lengths[vectors]
+        return self._place.layout.values.offset + self.payload_starts[vectors], self._lengths[vectors]
 
     def _require_parameters(self, rows: NDArray[np.int64]) -> None:
         """Payloads lie end to end and fill the buffer; codes of NULL are where statistics know of nulls."""

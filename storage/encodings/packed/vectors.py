@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bamquery import _native
 from bamquery.errors import CorruptionError
+from bamquery.storage.encodings.fixed_width import positions_in
 from bamquery.storage.encodings.plain import ColumnPlace
 from bamquery.storage.format.layout import VECTOR_ROWS, PackedLayout
 from bamquery.storage.format.storable_types import value_bits, value_kind
@@ -49,15 +50,7 @@ class PackedVectors:
 
     def positions(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where rows of the fragment are among these vectors' rows; all are there."""
-        vectors = self.vectors
-        if not len(vectors):
-            return rows
-        first, last = int(vectors[0]), int(vectors[-1])
-        if last - first == len(vectors) - 1:
-            return rows - first * VECTOR_ROWS
-        moved = np.zeros(last + 1 - first, np.int64)  # of each vector, how many rows it has moved ahead
-        moved[vectors - first] = (vectors - np.arange(len(vectors))) * VECTOR_ROWS
-        return rows - moved[rows // VECTOR_ROWS - first]
+        return positions_in(self.vectors, rows)
 
     def decode(self) -> pa.Array[Any]:
         """All values.

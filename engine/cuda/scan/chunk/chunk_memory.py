@@ -136,6 +136,10 @@ class ChunkMemory:
         """Whether the column's vectors are packed, in all pieces or in none."""
         return self.listed.resident.is_packed(column)
 
+    def is_compressed(self, column: str) -> bool:
+        """Whether only the host decodes the column, in all pieces or in none."""
+        return self.listed.resident.is_compressed(column)
+
     def parameters(self, column: str) -> int:
         """Of each vector of a packed column, PackedVectors on the GPU."""
         return self.listed.parameters(column) + 16 * self.first

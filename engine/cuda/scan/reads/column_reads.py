@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+import pylibcudf as plc
 from numpy.typing import NDArray
 
 from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory, NullStates
@@ -25,6 +26,7 @@ from bamquery.engine.cuda.scan.reads.dictionary_codes import count_string_bytes,
 from bamquery.engine.cuda.scan.reads.fetch_blocks import FetchedColumn, Fetches
 from bamquery.engine.cuda.scan.reads.fetch_vectors import PickedVectors, fetch_vectors, picked_bytes
 from bamquery.engine.cuda.scan.reads.gather_rows import gather_column, gather_validity
+from bamquery.engine.cuda.scan.reads.host_strings import HostStrings
 from bamquery.engine.cuda.scan.reads.load_vectors import QUEUE_PAIRS, ZERO_COPY, load_vectors
 from bamquery.engine.cuda.scan.reads.mapped_rows import MappedRows, load_packed_rows
 from bamquery.engine.cuda.scan.reads.packed_blocks import PackedBlocks
@@ -51,7 +53,9 @@ from bamquery.storage.read_planner.hit_pyramid import HitPyramid
 from bamquery.storage.read_planner.planner import Choice, Strategy
 from bamquery.storage.readers.block_reader import ReadCounters
 
-ReadColumn: TypeAlias = "DeviceColumn | StringRead"
+Waiting: TypeAlias = "StringRead | HostStrings"
+"""Strings of which the host must first know something."""
+ReadColumn: TypeAlias = "DeviceColumn | Waiting"
 """A column; of strings what `ColumnLoads.complete` makes one of."""
 
 
@@ -233,7 +237,11 @@ class ColumnLoads:
             found[column] = self._finish_fetch(column, one, read, selection, wanted)
         return [found[column] for column in columns]
 
-    def complete(self, waiting: Sequence[StringRead]) -> list[DeviceStrings]:
+    def read_by_host(self, column: ScanColumn, selection: Selection, *, selected: bool) -> HostStrings:
+        """The selection's rows of a column that the GPU cannot decode; `selected` as HostStrings has it."""
+        return HostStrings.start(self.chunk, column.name, selection, selected=selected)
+
+    def complete(self, waiting: Sequence[Waiting]) -> list[DeviceStrings | plc.Column]:
         """The columns of strings, once the board was copied back; those of blocks share one kernel."""
         kernel = fetch_listed(self.chunk, [one for one in waiting if isinstance(one, BlockStrings)])
         if kernel is not None:

@@ -61,9 +61,11 @@ def runs(fragments: Sequence[Fragment], columns: Sequence[str] = ()) -> Iterator
 
 
 def _way_stored(fragment: Fragment, column: str) -> tuple[bool, ...]:
-    """Whether a column is packed, whether it has a dictionary, and whether its vectors have parts."""
+    """Whether a column is packed or compressed, has a dictionary, and whether its vectors have parts."""
     layout = fragment.layout.columns[fragment.column_index(column)]
-    return layout.encoding is not None, layout.dictionary is not None, fragment.has_parts(column)
+    encoding = layout.encoding
+    is_compressed = encoding is not None and encoding.symbols is not None
+    return encoding is not None, is_compressed, layout.dictionary is not None, fragment.has_parts(column)
 
 
 class ResidentVectors:
@@ -189,6 +191,10 @@ class ResidentVectors:
     def is_packed(self, column: str) -> bool:
         """Whether the column is packed in all fragments; if not, it is in none."""
         return self.buffers(column)[0].packing is not None
+
+    def is_compressed(self, column: str) -> bool:
+        """Whether only the host decodes the column; in all fragments, or in none."""
+        return self.buffers(column)[0].is_compressed
 
     def parameters(self, column: str) -> int:
         """A PackedVector for each vector of a packed column, on the GPU."""

@@ -54,7 +54,7 @@ def test_figures(run: Run, database: Path) -> None:
         "word": {"dictionary": 2},
         "code": {"dictionary": 2},
         "same": {"packed": 2},
-        "$odd\x1b": {"plain": 2},
+        "$odd\x1b": {"fsst": 2},
         "late": {},
     }
     key, price, same = found["key"], found["price"], found["same"]

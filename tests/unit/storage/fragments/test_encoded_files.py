@@ -30,6 +30,9 @@ def batch() -> pa.RecordBatch:
             "noise": pa.array(random.random(ROWS)),
             "names": pa.array([f"name {i % 7}" for i in range(ROWS)], pa.large_string()),
             "texts": pa.array([f"text {i}" for i in range(ROWS)], pa.large_string()),
+            "blobs": pa.array(
+                [random.bytes(int(n)) for n in random.integers(700, 900, ROWS)], pa.large_binary()
+            ),
             "codes": pa.array(["x", "y"] * (ROWS // 2), pa.large_string()).dictionary_encode(),
         }
     )
@@ -43,7 +46,7 @@ def fragment(batch: pa.RecordBatch):
 
 def test_columns_are_encoded_where_that_is_smaller(fragment: Fragment) -> None:
     encoded = [column.encoding is not None for column in fragment.layout.columns]
-    assert encoded == [True, True, False, True, False, True]
+    assert encoded == [True, True, False, True, True, False, True]
     assert fragment.check() == []
 
 
@@ -52,7 +55,7 @@ def test_arrow_sees_a_row_for_each_vector(fragment: Fragment, batch: pa.RecordBa
         table = pa.ipc.open_file(file).read_all()
     table.validate(full=True)
     assert table.num_rows == fragment.vector_count
-    for name in ("noise", "texts"):
+    for name in ("noise", "blobs"):
         lists = table.column(name).combine_chunks()
         assert lists.flatten().equals(batch.column(name))
         assert [len(one) for one in lists] == [1024] * 4 + [904]
@@ -116,7 +119,7 @@ def test_footprints_are_what_is_read(fragment: Fragment) -> None:
 
 
 def test_columns_are_plain_again_where_nothing_is_smaller(batch: pa.RecordBatch) -> None:
-    kept = batch.select(["noise", "texts"])
+    kept = batch.select(["noise", "blobs"])
     with written([kept], encoding="auto") as fragment:
         assert not fragment.layout.is_encoded
         assert fragment.check() == []

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 import bamquery
 from bamquery.engine.settings import Settings
-from bamquery.storage.fragments.column_storage import vector_forms
+from bamquery.storage.fragments.column_storage import column_storage, vector_forms
 from bamquery.storage.tables.open_fragment import fragment_batches
 from tests.forced_forms import FORMS, forced_form
 from tests.unit.storage.random_columns import Sample, assert_same, samples, written
@@ -64,6 +64,13 @@ def test_forms_are_taken(form: str, expected: dict[str, str]) -> None:
     if form == "unscaled":
         assert set((parameters["i"]["exponent_form"] >> 5).tolist()) == {4}
     assert found == {name: Counter({kind: 5}) for name, kind in expected.items()}
+
+
+def test_strings_are_compressed_however_few_they_are() -> None:
+    batch = pa.record_batch({"few": pa.array([f"value {row % 9}" for row in range(ROWS)], pa.large_string())})
+    for form, encoding in (("packed", "dictionary"), ("fsst", "fsst")):
+        with forced_form(form), written([batch], encoding="packed") as fragment:
+            assert column_storage(fragment, "few").encoding == encoding
 
 
 def test_sql_makes_such_tables_within_and_no_longer_without() -> None:

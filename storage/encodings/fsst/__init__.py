@@ -1,0 +1,1 @@
+"""Strings as codes of symbols of up to eight bytes."""

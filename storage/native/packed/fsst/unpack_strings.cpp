@@ -1,0 +1,315 @@
+#include "storage/native/packed/fsst/unpack_strings.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <stdexcept>
+
+#include "storage/native/packed/fsst/symbol_decoder.hpp"
+
+namespace bamquery {
+namespace {
+
+constexpr const char* kBadCodes = "its codes are no strings of the length that it says";
+
+// Behind what strings need, so that all but the longest are decoded without a look at where memory ends.
+constexpr std::size_t kSlack = kMostSymbolBytes * kMarkedCodes;
+
+struct Stored {
+  std::span<const std::uint8_t> codes;
+  bool is_compressed;
+};
+
+void clear_bit(std::vector<std::uint8_t>& bitmap, std::size_t row) {
+  bitmap[row / 8] = static_cast<std::uint8_t>(bitmap[row / 8] & ~(1u << row % 8));
+}
+
+std::vector<std::uint8_t> all_valid(std::size_t rows) {
+  std::vector<std::uint8_t> bitmap((rows + 7) / 8, 0xff);
+  if (rows % 8 != 0) bitmap.back() = static_cast<std::uint8_t>((1u << rows % 8) - 1);
+  return bitmap;
+}
+
+// One string behind `out`; null where its codes cannot be.
+std::uint8_t* write(const SymbolDecoder& decoder, const Stored& one, std::uint8_t* out, std::uint8_t* limit) {
+  if (one.is_compressed) return decoder.decode(one.codes, out, limit);
+  if (one.codes.size() > static_cast<std::size_t>(limit - out)) return nullptr;
+  if (!one.codes.empty()) std::memcpy(out, one.codes.data(), one.codes.size());
+  return out + one.codes.size();
+}
+
+// Strings of which it is not known before how long they are; `vector_of(i)` names one in errors.
+template <typename VectorOf>
+void decode_each(const SymbolTable& table, std::span<const Stored> rows, const VectorOf& vector_of,
+                 Strings& out) {
+  const SymbolDecoder decoder(table);
+  out.offsets.resize(rows.size() + 1);
+  std::uint64_t total = 0;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    out.offsets[row] = static_cast<std::int64_t>(total);
+    const auto size = rows[row].is_compressed ? decoder.size(rows[row].codes)
+                                              : std::optional<std::uint64_t>(rows[row].codes.size());
+    if (!size) throw_string_fault(vector_of(row), kBadCodes);
+    total += *size;
+  }
+  out.offsets[rows.size()] = static_cast<std::int64_t>(total);
+  out.data = std::make_unique_for_overwrite<std::uint8_t[]>(total + kSlack);
+  std::uint8_t* at = out.data.get();
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    at = write(decoder, rows[row], at, out.data.get() + total + kSlack);
+    if (at == nullptr) throw_string_fault(vector_of(row), kBadCodes);
+  }
+}
+
+// Writes the strings of a part, and where each ends, counted from `begin`; null where its codes cannot be.
+class PartDecoder {
+ public:
+  PartDecoder(const SymbolTable& table, std::uint8_t* begin, std::uint8_t* limit)
+      : decoder_(table), begin_(begin), limit_(limit) {}
+
+  std::uint8_t* decode(const StringPayload& payload, std::span<const StringPayload::Row> rows,
+                       std::uint8_t* out, std::int64_t* ends) {
+    const std::uint32_t first = rows.front().begin;
+    const std::size_t stored = rows.back().end - first;
+    const bool is_compressed = payload.vector().is_compressed();
+    const std::uint8_t* codes = payload.strings() + first;
+    if (is_compressed && stored <= kMarkedCodes &&
+        static_cast<std::size_t>(limit_ - out) >= kMostSymbolBytes * stored) {
+      return decode_together({codes, stored}, rows, out, ends);
+    }
+    for (const StringPayload::Row& row : rows) {
+      const std::span own(payload.strings() + row.begin, row.end - row.begin);
+      out = write(decoder_, {own, is_compressed}, out, limit_);
+      if (out == nullptr) return nullptr;
+      *ends++ = out - begin_;
+    }
+    return out;
+  }
+
+ private:
+  std::uint8_t* decode_together(std::span<const std::uint8_t> codes, std::span<const StringPayload::Row> rows,
+                                std::uint8_t* out, std::int64_t* ends) {
+    const std::int64_t before = out - begin_;
+    const std::uint32_t first = rows.front().begin;
+    marks_[0] = 0;
+    out = decoder_.decode_marking(codes, out, marks_.data() + 1);
+    if (out == nullptr) return nullptr;
+    bool right = true;
+    for (const StringPayload::Row& row : rows) {
+      const std::uint32_t mark = marks_[row.end - first];
+      right &= mark != kInside;
+      *ends++ = before + mark;
+    }
+    return right ? out : nullptr;
+  }
+
+  SymbolDecoder decoder_;
+  std::uint8_t* begin_;
+  std::uint8_t* limit_;
+  std::array<std::uint32_t, kMarkedCodes + 1> marks_;
+};
+
+}  // namespace
+
+Strings unpack_strings(const SymbolTable& table, const StringVectors& vectors) {
+  std::uint64_t total = 0;
+  std::size_t rows = 0;
+  for (std::size_t v = 0; v < vectors.vectors.size(); ++v) {
+    const StringPayload payload(vectors.payload, vectors.starts[v], vectors.vectors[v], vectors.rows[v],
+                                static_cast<std::int64_t>(v));
+    total += payload.vector().plain_bytes;
+    rows += payload.rows();
+  }
+  if (total > kMostPlainOfStored * vectors.payload.size()) {
+    throw std::invalid_argument("vectors of strings overlap");
+  }
+  Strings out;
+  out.offsets.resize(rows + 1);
+  out.bitmap = all_valid(rows);
+  out.data = std::make_unique_for_overwrite<std::uint8_t[]>(total + kSlack);
+  std::uint8_t* const begin = out.data.get();
+  std::uint8_t* at = begin;
+  PartDecoder decoder(table, begin, begin + total + kSlack);
+  std::array<StringPayload::Row, kPackedVectorRows> found;
+  std::size_t row = 0;
+  for (std::size_t v = 0; v < vectors.vectors.size(); ++v) {
+    const auto number = static_cast<std::int64_t>(v);
+    const StringPayload payload(vectors.payload, vectors.starts[v], vectors.vectors[v], vectors.rows[v],
+                                number);
+    payload.read_rows(found);
+    const std::uint8_t* const vector_begin = at;
+    for (std::uint32_t first = 0; first < payload.rows(); first += kPackedPartRows) {
+      const std::span part(found.data() + first, std::min(kPackedPartRows, payload.rows() - first));
+      at = decoder.decode(payload, part, at, out.offsets.data() + row + first + 1);
+      if (at == nullptr) throw_string_fault(number, kBadCodes);
+    }
+    if (payload.vector().has_nulls) {
+      for (std::uint32_t i = 0; i < payload.rows(); ++i) {
+        if (!found[i].is_null) continue;
+        clear_bit(out.bitmap, row + i);
+        ++out.nulls;
+      }
+    }
+    row += payload.rows();
+    if (at - vector_begin != static_cast<std::ptrdiff_t>(payload.vector().plain_bytes)) {
+      throw_string_fault(number, kBadCodes);
+    }
+  }
+  return out;
+}
+
+Strings pick_strings(const SymbolTable& table, const StringVectors& vectors,
+                     std::span<const std::int64_t> positions) {
+  Strings out;
+  out.bitmap = all_valid(positions.size());
+  std::vector<Stored> rows;
+  rows.reserve(positions.size());
+  std::vector<std::int64_t> of_vector;
+  of_vector.reserve(positions.size());
+  std::array<StringPayload::Row, kPackedVectorRows> found;
+  std::int64_t first = 0;
+  std::size_t done = 0;
+  for (std::size_t v = 0; v < vectors.vectors.size() && done < positions.size(); ++v) {
+    const auto number = static_cast<std::int64_t>(v);
+    const StringPayload payload(vectors.payload, vectors.starts[v], vectors.vectors[v], vectors.rows[v],
+                                number);
+    const std::int64_t behind = first + payload.rows();
+    if (positions[done] < behind) payload.read_rows(found);
+    for (; done < positions.size() && positions[done] < behind; ++done) {
+      if (positions[done] < first) throw std::invalid_argument("positions do not ascend");
+      const StringPayload::Row& one = found[static_cast<std::size_t>(positions[done] - first)];
+      rows.push_back(
+          {{payload.strings() + one.begin, one.end - one.begin}, payload.vector().is_compressed()});
+      of_vector.push_back(number);
+      if (one.is_null) {
+        clear_bit(out.bitmap, done);
+        ++out.nulls;
+      }
+    }
+    first = behind;
+  }
+  if (done < positions.size()) throw std::invalid_argument("there is no row at a position");
+  decode_each(table, rows, [&](std::size_t row) { return of_vector[row]; }, out);
+  return out;
+}
+
+namespace {
+
+struct Place {
+  std::int64_t number;
+  const StringVector& vector;
+  std::uint32_t row;
+
+  bool begins_part() const { return row % kPackedPartRows == 0; }
+  std::uint64_t first_bit() const { return std::uint64_t{row - (begins_part() ? 0u : 1u)} * vector.bits; }
+};
+
+Place place_of(const StringColumn& column, std::int64_t row) {
+  const std::int64_t number = row / kVectorRows;
+  if (row < 0 || row >= column.rows || number >= static_cast<std::int64_t>(column.vectors.size())) {
+    throw std::invalid_argument("there is no such row");
+  }
+  return {number, column.vectors[static_cast<std::size_t>(number)],
+          static_cast<std::uint32_t>(row % kVectorRows)};
+}
+
+std::uint32_t rows_of(const StringColumn& column, std::int64_t vector) {
+  return static_cast<std::uint32_t>(std::min(kVectorRows, column.rows - vector * kVectorRows));
+}
+
+// Code number `index` of those that begin at bit `shift` of two words.
+std::uint64_t code_at(const std::uint64_t (&words)[2], std::uint32_t shift, std::uint32_t bits) {
+  if (bits == 0) return 0;
+  std::uint64_t found = words[shift / 64] >> (shift % 64);
+  if (shift < 64 && shift + bits > 64) found |= words[1] << (64 - shift);
+  return found & ((std::uint64_t{1} << bits) - 1);
+}
+
+}  // namespace
+
+std::vector<std::int64_t> string_places(const StringColumn& column, std::span<const std::int64_t> rows) {
+  std::vector<std::int64_t> places;
+  places.reserve(rows.size());
+  for (const std::int64_t row : rows) {
+    const Place place = place_of(column, row);
+    places.push_back(static_cast<std::int64_t>(place.vector.offset + place.first_bit() / 8));
+  }
+  return places;
+}
+
+StringRanges string_ranges(const StringColumn& column, std::span<const std::int64_t> rows,
+                           std::span<const std::byte> ends) {
+  if (ends.size() < rows.size() * kEndBytes) throw std::invalid_argument("ends are too few");
+  StringRanges found;
+  found.bitmap = all_valid(rows.size());
+  found.starts.reserve(rows.size());
+  found.lengths.reserve(rows.size());
+  std::int64_t checked = -1;
+  std::uint64_t before = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Place place = place_of(column, rows[i]);
+    const StringVector& vector = place.vector;
+    const std::uint32_t of_vector = rows_of(column, place.number);
+    if (place.number != checked) {
+      const char* fault = string_fault(vector, of_vector);
+      if (fault != nullptr) throw_string_fault(place.number, fault);
+      if (vector.offset > static_cast<std::uint64_t>(column.data_bytes) ||
+          string_payload_bytes(vector, of_vector) >
+              static_cast<std::uint64_t>(column.data_bytes) - vector.offset) {
+        throw_string_fault(place.number, "it lies outside of the column's data");
+      }
+      checked = place.number;
+    }
+    std::uint64_t words[2];
+    std::memcpy(words, ends.data() + i * kEndBytes, sizeof words);
+    const auto shift = static_cast<std::uint32_t>(place.first_bit() % 8);
+    const std::uint32_t nulls = vector.has_nulls;
+    std::uint64_t begin = 0;
+    std::uint64_t code = code_at(words, shift, vector.bits);
+    if (!place.begins_part()) {
+      begin = code >> nulls;
+      code = code_at(words, shift + vector.bits, vector.bits);
+    }
+    const std::uint64_t end = code >> nulls;
+    const bool is_null = (code & nulls) != 0;
+    const std::uint32_t part = place.row / kPackedPartRows;
+    const std::uint32_t base = vector.part_start(part);
+    if (end < begin || end > vector.part_ends[part] - base || (is_null && end != begin)) {
+      throw_string_fault(place.number, "its strings' ends do not ascend within their parts");
+    }
+    const std::uint64_t strings = vector.offset + packed_code_bytes(vector.bits, of_vector) + base;
+    if (strings + begin < before) {
+      throw_string_fault(place.number, "its strings' ends do not ascend within their parts");
+    }
+    before = strings + end;
+    found.starts.push_back(static_cast<std::int64_t>(strings + begin));
+    found.lengths.push_back(static_cast<std::int64_t>(end - begin));
+    if (is_null) {
+      clear_bit(found.bitmap, i);
+      ++found.nulls;
+    }
+  }
+  return found;
+}
+
+Strings decode_strings(const SymbolTable& table, const StringColumn& column,
+                       std::span<const std::int64_t> rows, std::span<const std::int64_t> lengths,
+                       std::span<const std::byte> stored) {
+  if (lengths.size() != rows.size()) throw std::invalid_argument("there are not as many lengths as rows");
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(stored.data());
+  std::vector<Stored> each;
+  each.reserve(rows.size());
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto length = static_cast<std::size_t>(lengths[i]);
+    if (lengths[i] < 0 || length > stored.size() - at) throw std::invalid_argument("bytes are too few");
+    each.push_back({{bytes + at, length}, place_of(column, rows[i]).vector.is_compressed()});
+    at += length;
+  }
+  Strings out;
+  decode_each(table, each, [&](std::size_t row) { return rows[row] / kVectorRows; }, out);
+  return out;
+}
+
+}  // namespace bamquery

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from bamquery.storage.fragments import fsst_writer
 from bamquery.storage.read_planner import processor_profile
 from bamquery.storage.read_planner.corrections import Corrections
 from bamquery.storage.read_planner.device_profile import ASSUMED, DeviceProfile
@@ -99,11 +100,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def assumed_volumes() -> Iterator[None]:
-    """Tests count bytes: the same reads are planned on every machine, however fast it is or was just now."""
+    """Tests count bytes: on every machine the same are written, and the same reads are planned."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DeviceProfile, "measure", classmethod(lambda cls, path, kind: ASSUMED[kind]))
         patch.setattr(processor_profile, "_known", [processor_profile.ASSUMED_PROCESSOR])
         patch.setattr(Corrections, "learn", lambda *_: None)
+        patch.setattr(fsst_writer, "GPU_DEVICE", Path("/dev/none"))
         yield
 
 

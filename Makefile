@@ -17,7 +17,7 @@ FORMATTED := $(filter %.cpp %.hpp,$(NATIVE)) $(wildcard driver/kernels/*.cu engi
 demo: $(VENV)/.installed-demo ## load real and generated trips, answer Q1-Q5, check them, draw
 	$(BIN)/bamquery taxi demo demo
 
-test: $(VENV)/.installed-test lint ## what lint checks, and each test that takes less than half a second: nineteen of twenty
+test: $(VENV)/.installed-test lint ## what lint checks, and each test that takes less than a quarter of a second: nine of ten
 	$(BIN)/python -m pytest -m "not slow" --take most -n auto --dist worksteal
 
 test-rest: $(VENV)/.installed-test ## the others, which CI runs after those: crashes, generators, programs, long queries

@@ -96,10 +96,11 @@ class ExactSum(ReductionAggregate):
 
     def state(self, kernels: Kernels, reduced: Sequence[plc.Column], *, of_rows: bool) -> StateColumns:
         """The limbs with carries passed on; the last one is there for those."""
+        if of_rows and len(reduced) < self._limbs:
+            return tuple(_limbs_of_word(kernels, reduced[0], self._limbs + 1))
         if of_rows:
             # 0, but null where there is no value.
-            zero = _integer(kernels, BinaryOperator.BITWISE_AND, reduced[-1], 0)
-            reduced = [*reduced, *[zero] * (self._limbs + 1 - len(reduced))]
+            reduced = [*reduced, _integer(kernels, BinaryOperator.BITWISE_AND, reduced[-1], 0)]
         return tuple(_carry_limbs(kernels, reduced))
 
     def final(self, kernels: Kernels, state: StateColumns) -> plc.Column:
@@ -169,6 +170,16 @@ def _word_if_sums_fit(kernels: Kernels, column: plc.Column) -> plc.Column | None
     whole = decimals.unscaled_values(column) if kind == TypeId.DECIMAL128 else column
     low, high = kernels.extremes(whole)
     return kernels.convert(whole, INT64) if max(-low, high) * column.size() < 1 << 63 else None
+
+
+def _limbs_of_word(kernels: Kernels, word: plc.Column, count: int) -> list[plc.Column]:
+    """64-bit integers as at least three limbs within 32 bits; the highest has the sign."""
+    low = _integer(kernels, BinaryOperator.BITWISE_AND, word, _LIMB)
+    rest = _integer(kernels, BinaryOperator.SHIFT_RIGHT, word, _LIMB_BITS)
+    high = _integer(kernels, BinaryOperator.BITWISE_AND, rest, _LIMB)
+    sign = _integer(kernels, BinaryOperator.SHIFT_RIGHT, rest, _LIMB_BITS)
+    repeated = [_integer(kernels, BinaryOperator.BITWISE_AND, sign, _LIMB)] * (count - 3) if count > 3 else []
+    return [low, high, *repeated, sign]
 
 
 def _split_limbs(kernels: Kernels, column: plc.Column, *, is_short: bool) -> list[plc.Column]:

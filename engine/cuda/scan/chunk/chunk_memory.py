@@ -17,6 +17,7 @@ from bamquery.engine.cuda.scan.kernel_tables.packed_requests import (
     run_requests,
 )
 from bamquery.engine.cuda.scan.kernel_tables.requests import PLACE, VECTOR, ChunkRows
+from bamquery.engine.cuda.scan.resources.cached_pages import is_cached
 from bamquery.engine.cuda.scan.resources.counter_board import CounterBoard, Slot, Uploads
 from bamquery.engine.cuda.scan.resources.host_blocks import HostBlock
 from bamquery.engine.cuda.scan.resources.launcher import WARPS
@@ -81,6 +82,7 @@ class ChunkMemory:
         self._places: dict[Rings, dict[tuple[str, str], int]] = {}
         self._payload_bytes: dict[str, int] = {}
         self._pinned: dict[tuple[str, str], bool] = {}
+        self._cold: dict[str, bool] = {}
         self._maps: dict[tuple[str, str], FilePlaces | None] = {}
         self._clocks: list[StreamTime] = []
         self._host_blocks: list[HostBlock] = []
@@ -255,6 +257,27 @@ class ChunkMemory:
     def is_pinned(self, column: str) -> bool:
         """Whether the GPU sees the column's values now, so that nothing need be pinned for that."""
         return all(self._is_pinned(column, buffer) for buffer in ("values", "validity"))
+
+    def is_cold(self, column: str) -> bool:
+        """Whether the GPU does not see the column's values now, and the page cache lacks the first."""
+        if column not in self._cold:
+            self._cold[column] = not self.state.direct and self._is_cold(column)
+        return self._cold[column]
+
+    def _is_cold(self, column: str) -> bool:
+        for buffer in ("values", "validity"):
+            for fragment, extent in self._stored_extents(column, buffer)[:1]:
+                if extent is None or self.state.is_pinned(fragment, extent):
+                    continue
+                if not is_cached(str(fragment.path), extent):
+                    return True
+        return False
+
+    def ask_ahead(self, column: str) -> None:
+        """Have the column's pages read that are not pinned, before somebody waits for them."""
+        for buffer in ("offsets", "values", "validity"):
+            if not self._is_pinned(column, buffer):
+                self.state.read_ahead.ask(self._stored_extents(column, buffer))
 
     def _is_pinned(self, column: str, buffer: str) -> bool:
         if self.state.pinned_run(self.listed.resident, column, buffer) is not None:

@@ -210,7 +210,13 @@ class ColumnLoads:
         found: dict[ScanColumn, ReadColumn] = {}
         fetched: dict[ScanColumn, tuple[FetchedColumn | PackedBlocks | PackedRows, ColumnRead]] = {}
         choices = plan_columns(self.chunk, columns, hits, wanted)
-        self.planned += zip((column.name for column in columns), choices, strict=True)
+        cold = [column.name for column in columns if self.chunk.is_cold(column.name)]
+        if not cold:
+            self.planned += zip((column.name for column in columns), choices, strict=True)
+        for column, choice in zip(columns, choices, strict=True):
+            if column.name in cold and choice.strategy is Strategy.STREAM:
+                self.chunk.state.streamed_cold.add(column.name)
+                self.chunk.ask_ahead(column.name)
         for column, choice in zip(columns, choices, strict=True):
             strategy = choice.strategy
             if strategy is Strategy.STREAM:

@@ -263,7 +263,7 @@ class ScanState(ScanClock, Closeable):
 
     def _cost_model(self) -> CostModel:
         if not self.direct:
-            return self.rates.model(self.io_cores)
+            return self.rates.model(self.io_cores, self.resources.host_times.seconds())
         volume = DeviceProfile.measure(self.work.fragments[0].path, "direct")
         return direct_model(volume, self.rates.checksum, self.io_cores)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -205,10 +206,6 @@ class ColumnLoads:
         host knows.
         """
         stream = self.chunk.state.stream
-        fetches, more = Fetches(self.chunk, selection), Fetches(self.chunk, selection)
-        mapped = MappedRows(self.chunk, selection)
-        found: dict[ScanColumn, ReadColumn] = {}
-        fetched: dict[ScanColumn, tuple[FetchedColumn | PackedBlocks | PackedRows, ColumnRead]] = {}
         choices = plan_columns(self.chunk, columns, hits, wanted)
         cold = [column.name for column in columns if self.chunk.is_cold(column.name)]
         if not cold:
@@ -217,31 +214,59 @@ class ColumnLoads:
             if column.name in cold and choice.strategy is Strategy.STREAM:
                 self.chunk.state.streamed_cold.add(column.name)
                 self.chunk.ask_ahead(column.name)
+        found: dict[ScanColumn, ReadColumn] = {}
+        of_blocks: list[ScanColumn] = []
+        begun = time.perf_counter()
         for column, choice in zip(columns, choices, strict=True):
-            strategy = choice.strategy
-            if strategy is Strategy.STREAM:
+            if choice.strategy is Strategy.FETCH_BLOCKS:
+                of_blocks.append(column)
+                continue
+            if choice.strategy is Strategy.STREAM:
                 staged = self.stage(column, stream, described=selection, wanted=wanted)
                 self.check(column.name, staged, stream, wanted)
                 found[column] = self.gather_staged(column, staged, selection, wanted)
                 if staged.offsets is None:  # of strings the offsets are looked at once more
                     self.drop(staged)
-            elif strategy is Strategy.FETCH_VECTORS:
-                found[column] = self._fetch_vectors(column, selection, wanted)
             else:
-                if self.chunk.stored_column(column).form is Form.DICTIONARY:
-                    prepare(self.chunk, column, wanted)
-                fetched[column] = self._fetch(fetches, mapped, column, selection)
+                found[column] = self._fetch_vectors(column, selection, wanted)
+            begun = self._note_host_time([choice], begun, cold=bool(cold))
+        if of_blocks:
+            found |= zip(of_blocks, self._read_blocks(of_blocks, selection, wanted), strict=True)
+            picked = [choice for choice in choices if choice.strategy is Strategy.FETCH_BLOCKS]
+            self._note_host_time(picked, begun, cold=bool(cold))
+        return [found[column] for column in columns]
+
+    def _read_blocks(
+        self, columns: Sequence[ScanColumn], selection: Selection, wanted: NDArray[np.bool_] | None
+    ) -> list[ReadColumn]:
+        """The selection's rows of columns of which only their blocks are fetched, or only they are loaded."""
+        fetches, more = Fetches(self.chunk, selection), Fetches(self.chunk, selection)
+        mapped = MappedRows(self.chunk, selection)
+        fetched = []
+        for column in columns:
+            if self.chunk.stored_column(column).form is Form.DICTIONARY:
+                prepare(self.chunk, column, wanted)
+            fetched.append(self._fetch(fetches, mapped, column, selection))
         self._start(fetches)
         seconds = mapped.start()
         if seconds is not None:
             self.kernels.append(KernelTime(seconds, tuple(mapped.names), through_queues=False))
-        for one, _ in fetched.values():
+        for one, _ in fetched:
             if isinstance(one, PackedBlocks):
                 one.decode(more)
         self._start(more)
-        for column, (one, read) in fetched.items():
-            found[column] = self._finish_fetch(column, one, read, selection, wanted)
-        return [found[column] for column in columns]
+        return [
+            self._finish_fetch(column, one, read, selection, wanted)
+            for column, (one, read) in zip(columns, fetched, strict=True)
+        ]
+
+    def _note_host_time(self, choices: Sequence[Choice], begun: float, *, cold: bool) -> float:
+        """Reads were started since `begun`; the time now. Cold ones waited for a drive."""
+        now = time.perf_counter()
+        if not cold:
+            for choice in choices:
+                self.chunk.state.resources.host_times.add(choice.demand.path, (now - begun) / len(choices))
+        return now
 
     def read_by_host(self, column: ScanColumn, selection: Selection, *, selected: bool) -> HostStrings:
         """The selection's rows of a column that the GPU cannot decode; `selected` as HostStrings has it."""

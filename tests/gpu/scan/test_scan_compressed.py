@@ -1,4 +1,4 @@
-"""Of compressed strings, which the host decodes, the GPU's scan gives what the CPU's gives, and says so."""
+"""Of compressed strings the GPU's scan gives what the CPU's gives."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def agree(device: Any, snapshot: Snapshot, columns: Any, predicates: Any = (), *
 
 
 def test_columns_are_compressed(text: Snapshot) -> None:
-    names = {name for name in STRINGS if stored_buffers(text.fragments[-1], name).is_compressed}
+    names = {name for name in STRINGS if stored_buffers(text.fragments[-1], name).compression is not None}
     assert names >= {"short", "long", "wide", "blob", "void", "blank", "holes"}
 
 
@@ -59,10 +59,7 @@ def test_columns_are_compressed(text: Snapshot) -> None:
 @pytest.mark.parametrize("selectivity", [0.0, 0.0005, 0.05, 1.0])
 def test_rows_of_a_filter(cuda: Any, text: Snapshot, strategy: str, selectivity: float) -> None:
     predicate = compare(text, "pick", "less", selectivity)
-    profile = agree(cuda, text, ("number", *STRINGS, "word"), [predicate], strategy=strategy)
-    if selectivity == 1.0:
-        assert set(profile.columns["long"].paths) == {"decoded by the host"}
-        assert "decoded by the host" not in profile.columns["number"].paths
+    agree(cuda, text, ("number", *STRINGS, "word"), [predicate], strategy=strategy)
 
 
 def test_all_rows(cuda: Any, text: Snapshot) -> None:

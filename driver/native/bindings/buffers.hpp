@@ -58,6 +58,12 @@ std::span<const T> span_of(const ByteView& view, const char* what) {
   return {reinterpret_cast<const T*>(data), view.bytes().size() / sizeof(T)};
 }
 
+/// An array with a copy of a few values. What is kept for long must not lie between what soon is let go of.
+template <typename T>
+pybind11::array_t<T> copy_of(const std::vector<T>& values) {
+  return pybind11::array_t<T>(static_cast<pybind11::ssize_t>(values.size()), values.data());
+}
+
 /// An array that takes the values over: they may be large.
 template <typename T, typename Value>
 pybind11::array_t<T> array_of(std::vector<Value>&& values) {

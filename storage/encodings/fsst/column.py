@@ -64,9 +64,8 @@ class FsstColumn:
         checksums = place.checksums.values[vectors] if verify else None
         with place.name_vector_in_errors("values", vectors):
             payload = reader.read_ranges(*self._ranges(vectors), counters, checksums)
-        return FsstVectors(
-            place, self._symbols, vectors, payload, self._lengths[vectors], self._packing[vectors]
-        )
+        lengths, packing = self._lengths[vectors], self._packing[vectors]
+        return FsstVectors(place, vectors, payload, lengths, packing, self._symbols)
 
     def read_rows(
         self, reader: BlockReader, rows: NDArray[np.int64], counters: ReadCounters

@@ -71,8 +71,7 @@ py::tuple py_pack_vectors(const std::string& kind_name, const py::object& values
     std::memcpy(parameters.mutable_data(), packed.vectors.data(),
                 packed.vectors.size() * sizeof(PackedVector));
   }
-  return py::make_tuple(array_of<std::uint8_t>(std::move(packed.payload)), parameters,
-                        array_of<std::uint32_t>(std::move(packed.crcs)));
+  return py::make_tuple(array_of<std::uint8_t>(std::move(packed.payload)), parameters, copy_of(packed.crcs));
 }
 
 py::dict py_packing_sample(const std::string& kind_name, const py::object& values, const py::object& validity,
@@ -181,8 +180,7 @@ py::tuple py_packed_parts(const std::string& kind_name, const py::object& payloa
   if (vectors > 0) {
     std::memcpy(bounds.mutable_data(), found.bounds.data(), found.bounds.size() * sizeof(PackedPartBounds));
   }
-  return py::make_tuple(bounds, array_of<std::uint32_t>(std::move(found.crcs)),
-                        array_of<std::uint32_t>(std::move(found.escape_crcs)));
+  return py::make_tuple(bounds, copy_of(found.crcs), copy_of(found.escape_crcs));
 }
 
 py::array_t<std::int64_t> py_packed_places(const std::string& kind_name, const py::object& parameters,
@@ -222,8 +220,7 @@ py::tuple py_unpack_rows(const std::string& kind_name, const py::object& paramet
                .unpack(rows_of, words_of, scale, to.writable().data(),
                        reinterpret_cast<std::uint8_t*>(valid.writable().data()));
   }
-  return py::make_tuple(array_of<std::int64_t>(std::move(rest.positions)),
-                        array_of<std::int64_t>(std::move(rest.places)));
+  return py::make_tuple(copy_of(rest.positions), copy_of(rest.places));
 }
 
 void py_unpack_rest(const std::string& kind_name, const py::object& parameters, std::int64_t column_rows,

@@ -80,8 +80,7 @@ py::tuple py_fsst_pack(const py::bytes& symbols, const py::object& offsets, std:
     std::memcpy(parameters.mutable_data(), packed.vectors.data(),
                 packed.vectors.size() * sizeof(StringVector));
   }
-  return py::make_tuple(array_of<std::uint8_t>(std::move(packed.payload)), parameters,
-                        array_of<std::uint32_t>(std::move(packed.crcs)));
+  return py::make_tuple(array_of<std::uint8_t>(std::move(packed.payload)), parameters, copy_of(packed.crcs));
 }
 
 py::tuple as_tuple(Strings&& found) {

@@ -29,7 +29,7 @@ from bamquery.engine.cuda.scan.reads.fsst.coded_vectors import FetchedVectors, l
 from bamquery.engine.cuda.scan.reads.fsst.decode import DecodedStrings
 from bamquery.engine.cuda.scan.reads.gather_rows import gather_column, gather_validity
 from bamquery.engine.cuda.scan.reads.load_vectors import COPY_ENGINE, QUEUE_PAIRS, ZERO_COPY, load_vectors
-from bamquery.engine.cuda.scan.reads.mapped_rows import MappedRows, load_packed_rows
+from bamquery.engine.cuda.scan.reads.mapped_rows import MappedRows, PackedRows
 from bamquery.engine.cuda.scan.reads.packed_blocks import PackedBlocks
 from bamquery.engine.cuda.scan.reads.packed_payloads import (
     Payloads,
@@ -56,7 +56,7 @@ from bamquery.storage.readers.block_reader import ReadCounters
 
 ReadColumn: TypeAlias = "DeviceColumn | WaitingStrings"
 """A column; of strings what `ColumnLoads.complete` makes one of."""
-Fetching: TypeAlias = "FetchedColumn | PackedBlocks | CodedBlocks | DeviceColumn"
+Fetching: TypeAlias = "FetchedColumn | PackedBlocks | PackedRows | CodedBlocks"
 """A column of which blocks are being fetched."""
 
 
@@ -278,9 +278,8 @@ class ColumnLoads:
         if self._sees_rows(column, selection.rows):
             if self.chunk.is_packed(name):
                 kind = self.chunk.stored_column(column).stored_kind
-                one, tally, seconds = load_packed_rows(self.chunk, name, kind, selection)
-                tallies = [tally]
-                self.kernels.append(KernelTime(seconds, (name,), through_queues=False))
+                one = mapped.add_packed(name, kind)
+                tallies = [one.tally]
             else:
                 one = mapped.add(name, self.bits(name), nulls)
                 tallies = one.tallies
@@ -329,9 +328,7 @@ class ColumnLoads:
         wanted: NDArray[np.bool_] | None,
     ) -> ReadColumn:
         """The column of what is being fetched."""
-        if isinstance(one, DeviceColumn):
-            return self._decode_codes(column, one, selection, wanted, read)
-        if isinstance(one, PackedBlocks):
+        if isinstance(one, (PackedRows, PackedBlocks)):
             return self._decode_codes(column, one.finish(), selection, wanted, read)
         if isinstance(one, CodedBlocks):
             return one.finish(read, self.checks)

@@ -93,3 +93,35 @@ def test_changed_bytes_are_found(cuda: Any, tmp_path: Path) -> None:
         fragment.path.write_bytes(data)
         with pytest.raises(CorruptionError, match='column "long", vector'):
             run(cuda, snapshot, ("long",))
+
+
+def test_only_codes_cross_the_bus(cuda: Any, text: Snapshot) -> None:
+    found = agree(cuda, text, ("holes", "wide")).columns
+    for name in ("holes", "wide"):
+        assert found[name].counters.bytes < found[name].bytes_needed / 2
+        assert set(found[name].paths) <= {"copy engine", "zero-copy", "queue pairs"}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_bytes_that_lead_astray(cuda: Any, tmp_path: Path, strategy: str) -> None:
+    """Without checksums: the error that a CPU gives, for ends, and for codes without a symbol."""
+    settings = {"strategy": strategy, "verify_checksums": False}
+    with forced_form("fsst"), stored(tmp_path / "db", texts(5000), encoding="auto") as snapshot:
+        (fragment,) = snapshot.fragments
+        predicates = [compare(snapshot, "pick", "less", 0.9)]
+        place = fragment.layout.columns[fragment.column_index("wide")].values.offset
+        compression = stored_buffers(fragment, "wide").compression
+        assert compression is not None
+        parameters = compression.parameters
+        written = fragment.path.read_bytes()
+        for vector, ends in ((0, True), (4, True), (1, False), (4, False)):
+            begin = place + int(parameters["offset"][vector])
+            size = 16 * int(parameters["bits"][vector]) * 8
+            size, begin = (size, begin) if ends else (64, begin + size)
+            fragment.path.write_bytes(written[:begin] + b"\xff" * size + written[begin + size :])
+            for device in (CpuDevice(), cuda):
+                fault = "ends do not ascend within their parts" if ends else "its codes are no strings"
+                with pytest.raises(CorruptionError, match=f'column "wide".*vector .*{fault}'):
+                    run(device, snapshot, ("wide",), predicates, **settings)
+        fragment.path.write_bytes(written)
+        agree(cuda, snapshot, ("wide",), predicates, **settings)

@@ -164,7 +164,7 @@ class _Stages:
         in_parts = isinstance(fused, FusedPredicate)
         for position in plan.outputs if first is None else first.columns:
             column = state.columns[position]
-            if position not in loading.staged and not memory.is_compressed(column.name):
+            if position not in loading.staged:
                 loading.staged[position] = loads.stage(column, state.copy_stream, in_parts=in_parts)
         self._session.follow(state.look_stream, state.copy_stream)
         for position, staged in loading.staged.items():

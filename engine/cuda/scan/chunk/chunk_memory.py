@@ -25,6 +25,8 @@ from bamquery.engine.cuda.scan.resources.pinned_files import FilePlaces
 from bamquery.engine.cuda.scan.resources.rings import Rings
 from bamquery.engine.cuda.scan.scan_clock import StreamTime
 from bamquery.engine.cuda.scan.scan_state import ScanState
+from bamquery.storage.encodings.fsst.parameters import FSST_VECTOR
+from bamquery.storage.encodings.packed.parameters import PACKED_VECTOR
 from bamquery.storage.format.layout import Extent
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.stored_buffers import StoredBuffers
@@ -144,15 +146,16 @@ class ChunkMemory:
         return self.listed.resident.is_packed(column)
 
     def is_compressed(self, column: str) -> bool:
-        """Whether only the host decodes the column, in all pieces or in none."""
+        """Whether the column are compressed strings, in all pieces or in none."""
         return self.listed.resident.is_compressed(column)
 
     def parameters(self, column: str) -> int:
-        """Of each vector of a packed column, PackedVectors on the GPU."""
-        return self.listed.parameters(column) + 16 * self.first
+        """Of each vector of a packed column PackedVectors, of strings StringVectors, on the GPU."""
+        width = FSST_VECTOR.itemsize if self.is_compressed(column) else PACKED_VECTOR.itemsize
+        return self.listed.parameters(column) + width * self.first
 
     def payloads(self, column: str) -> list[PayloadRanges]:
-        """Where the vectors of a packed column are in each piece's buffer."""
+        """Where the vectors of a packed or compressed column are in each piece's buffer."""
         payloads = self.listed.resident.payloads(column)
         return [payloads[number] for number in self.fragments]
 

@@ -65,6 +65,8 @@ def column_shape(chunk: ChunkMemory, column: ScanColumn) -> ColumnShape:
     if chunk.is_packed(column.name):
         bits, more = chunk.listed.resident.packed_shape(column.name)
         return ColumnShape((BufferShape(bits, width=8),), form="packed", refers=more)
+    if chunk.is_compressed(column.name):
+        return chunk.listed.resident.string_shape(column.name)
     buffers = [BufferShape(chunk.buffers(column.name)[0].bits)]
     strings = column.form is Form.STRINGS
     if strings:

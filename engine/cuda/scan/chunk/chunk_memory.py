@@ -300,7 +300,7 @@ class ChunkMemory:
         """
         run = self.state.pinned_run(self.listed.resident, column, buffer)
         if run is not None:
-            return run.places.of(self.fragments[0], self.fragments[-1] + 1)
+            return run.places.slice(self.fragments[0], self.fragments[-1] + 1)
         key = (column, buffer)
         if key not in self._maps:
             self._maps[key] = self._pin(column, buffer)

@@ -23,7 +23,7 @@ test: $(VENV)/.installed-test style ## what lint checks, and each test that take
 test-most: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m "not slow" --take most -n auto --dist worksteal
 
-test-rest: $(VENV)/.installed-test ## of each of the others as many cases as take two seconds, but one at least: crashes, generators, long queries
+test-rest: $(VENV)/.installed-test ## of each of the others as many cases as take a second, but one at least: crashes, generators, long queries
 	$(BIN)/python -m pytest -m "not slow" --take rest -n auto --dist worksteal
 
 # Of plans, functions, operators and fragments on the CPU; without devices, crashes, generators, programs and documents.

@@ -20,8 +20,10 @@ FAST_S: Final = 0.04
 """What `make test-fast` leaves out takes as long."""
 MOST_S: Final = 0.25
 """What `make test` leaves to `make test-rest` takes as long: a tenth of the tests, most of the time."""
-CASES_S: Final = 2.0
+CASES_S: Final = 1.0
 """What `make test-rest` takes for one function's sets of parameters; others are left to `make test-slow`."""
+WHOLE: Final = "whole"
+"""The mark of functions of which it takes all: each proves what no other does."""
 RECORD: Final = Path(__file__).with_suffix(".json")
 
 _GOLDEN: Final = (5**0.5 - 1) / 2
@@ -39,8 +41,8 @@ def split_tests(items: Sequence[pytest.Item], seconds: float) -> tuple[list[pyte
 def split_cases(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
     """Of each function some sets of parameters, and all others; both in order, and together all.
 
-    Some are as many as take `CASES_S` by the record, and never none. They are spread: values of parameters
-    that no other has come first.
+    Some are as many as take `CASES_S` by the record, and never none; all, where the function is marked
+    `WHOLE`. They are spread: values of parameters that no other has come first.
     """
     record = _read()
     functions: defaultdict[str, list[pytest.Item]] = defaultdict(list)
@@ -49,7 +51,8 @@ def split_cases(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[p
     taken: set[pytest.Item] = set()
     for name, cases in functions.items():
         seconds = record.get(name, 0.0)
-        count = len(cases) if seconds * len(cases) <= CASES_S else max(1, int(CASES_S / seconds))
+        is_whole = seconds * len(cases) <= CASES_S or cases[0].get_closest_marker(WHOLE) is not None
+        count = len(cases) if is_whole else max(1, int(CASES_S / seconds))
         taken.update(cases[i] for i in _spread([_values(item) for item in cases], count))
     return [item for item in items if item in taken], [item for item in items if item not in taken]
 

@@ -14,7 +14,16 @@ import pytest
 
 from tests.selection import recorded_seconds
 from tests.selection.choice import CHOICES, choose
-from tests.selection.recorded_seconds import CASES_S, FAST_S, LONG_S, MOST_S, RECORD, split_cases, split_tests
+from tests.selection.recorded_seconds import (
+    CASES_S,
+    FAST_S,
+    LONG_S,
+    MOST_S,
+    RECORD,
+    WHOLE,
+    split_cases,
+    split_tests,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,6 +42,9 @@ class Item:
         if indices:
             self.callspec = SimpleNamespace(indices=indices)
 
+    def get_closest_marker(self, name: str) -> str | None:
+        return name if name == WHOLE and "every" in self.nodeid else None
+
 
 def test_each_test_is_on_one_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _record(monkeypatch, tmp_path, slow=MOST_S, some=MOST_S / 2, little=FAST_S)
@@ -44,8 +56,24 @@ def test_each_test_is_on_one_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_each_test_is_taken_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _record(monkeypatch, tmp_path, one=3 * CASES_S, many=CASES_S / 4, alone=CASES_S, short=MOST_S / 2)
-    names = [*(f"one[{i}]" for i in range(3)), *(f"many[{i}]" for i in range(9)), "alone", "short[1]", "new"]
+    _record(
+        monkeypatch,
+        tmp_path,
+        one=3 * CASES_S,
+        many=CASES_S / 4,
+        every=CASES_S,
+        alone=CASES_S,
+        short=MOST_S / 2,
+    )
+    names = [
+        *(f"one[{i}]" for i in range(3)),
+        *(f"many[{i}]" for i in range(9)),
+        "every[1]",
+        "every[2]",
+        "alone",
+        "short[1]",
+        "new",
+    ]
     items: Any = [Item(name, **({"at": i} if "[" in name else {})) for i, name in enumerate(names)]
     counts = {}
     for choice in CHOICES:
@@ -55,7 +83,7 @@ def test_each_test_is_taken_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert len(taken) + len(left) == len(items)
         counts[choice] = [item.nodeid.partition("::")[2].partition("[")[0] for item in taken]
     assert counts["most"] == ["short", "new"]
-    assert counts["rest"] == ["one", *["many"] * 4, "alone"]
+    assert counts["rest"] == ["one", *["many"] * 4, "every", "every", "alone"]
     assert counts["beyond"] == [*["one"] * 2, *["many"] * 5]
 
 

@@ -13,13 +13,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from bamquery._native import crc32c
 from bamquery.errors import CorruptionError, StorageError
 from bamquery.storage.files.filesystem import POSIX
 from bamquery.storage.format.fragment_entry import FragmentEntry
 from bamquery.storage.fragments.writer import BatchRows, write_fragment
 from bamquery.storage.statistics import vector_statistics
 from bamquery.storage.statistics.vector_statistics import VectorStatistics
-from bamquery.storage.statistics.vectors_file import Section, sections
+from bamquery.storage.statistics.vectors_file import (
+    Section,
+    describe_vectors_file,
+    sections,
+    sections_text,
+    stored_sections,
+)
 from tests.unit.storage.random_columns import ALL_TYPES, column
 
 ROWS = 5000
@@ -132,6 +139,35 @@ def test_damage_is_found_where_it_is(batch: pa.RecordBatch, entry: FragmentEntry
         with pytest.raises(CorruptionError, match="its checksum is"):
             VectorStatistics(path, entry, batch.schema)
         flip(path, position)
+
+
+def test_sections_that_are_not_those_of_their_columns(
+    batch: pa.RecordBatch, entry: FragmentEntry, path: Path
+) -> None:
+    """Whoever forges them, with checksums that are right, is found by whoever asks for the column."""
+    contents, places = bytearray(path.read_bytes()), extents(path)
+    middle = places[0].end - 8
+    moved = [replace(places[0], end=middle), replace(places[1], begin=middle), *places[2:]]
+    for found in (places, moved):
+        text = sections_text(found, [crc32c(contents[place.begin : place.end]) for place in found])
+        known = sections_text(places, [crc32c(contents[place.begin : place.end]) for place in places])
+        path.write_bytes(bytes(contents).replace(known, text))
+        members = describe_vectors_file(pa.py_buffer(path.read_bytes())).entry_members
+        forged = VectorStatistics(path, replace(entry, **members), batch.schema)
+        assert len(forged.column(1)) == 5
+        if found is moved:
+            with pytest.raises(CorruptionError, match='"c0" are not where they should be'):
+                forged.column(0)
+
+
+@pytest.mark.parametrize(
+    "text", [b"[[8,1]]", b"[[8,1],[9,1]]", b"[[-8,1],[24,1]]", b"[[7.0,1],[9.0,1]]", b"[]"]
+)
+def test_sections_that_cannot_be(text: bytes) -> None:
+    with pytest.raises(ValueError, match="not what is between head and tail"):
+        stored_sections(text, 1, Section(16, 32))
+    found = [Section(16, 24), Section(24, 32)]
+    assert stored_sections(b"[[8,1],[8,2]]", 1, Section(16, 32)) == (found, [1, 2])
 
 
 def test_a_file_that_changes_later(

@@ -227,13 +227,13 @@ class VectorStatistics:
         field = self._schema.field(position)
         if self._in_memory and self._sections:  # first and last offsets of texts are about to be looked at
             self._compare(2 * position)
-        column.validate()  # before members are taken, which Arrow trusts to be as long as they say
+        extents = column_extents(column, self._address)
         types = {child.name: child.type for child in column.type}
         if column.null_count or types not in _possible_types(field, self.layout.columns[position]):
             raise ValueError(f'the statistics of column "{field.name}" are not as they should be')
         nowhere = Section(0, 0)
         places = self._sections[2 * position : 2 * position + 2] or [nowhere, nowhere]
-        for place, extent in zip(places, column_extents(column, self._address), strict=True):
+        for place, extent in zip(places, extents, strict=True):
             if extent is not None and not place.begin <= extent.begin <= extent.end <= place.end:
                 raise ValueError(f'the statistics of column "{field.name}" are not where they should be')
 

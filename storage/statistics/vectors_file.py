@@ -134,7 +134,7 @@ def sections(data: Any) -> list[Section]:
     Of a file's buffers only the places are looked at.
 
     Raises:
-        ValueError: buffers of one section are in another one.
+        ValueError, TypeError: buffers of one section are in another one, or not as `column_extents` says.
     """
     with pa.ipc.open_file(pa.py_buffer(data)) as reader:
         return batch_sections(reader.get_batch(0), pa.py_buffer(data).address)
@@ -183,7 +183,14 @@ def sections_text(found: Sequence[Section], crcs: Sequence[int]) -> bytes:
 
 
 def column_extents(column: Any, address: int) -> tuple[Section | None, Section | None]:
-    """Where buffers of a column's vectors are, and those of their parts; None: there are none."""
+    """Where buffers of a column's vectors are, and those of their parts; None: there are none.
+
+    Raises:
+        pyarrow.ArrowInvalid: its members are not as long as they should be; first and last offsets of texts
+            are looked at, too.
+        TypeError: it has no members.
+    """
+    column.validate()  # before members are taken: Arrow ends the process where a length cannot be
     own: list[pa.Buffer | None] = [column.buffers()[0]]
     parts: list[pa.Buffer | None] = []
     for child in column.type:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import struct
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -168,6 +170,18 @@ def test_sections_that_cannot_be(text: bytes) -> None:
         stored_sections(text, 1, Section(16, 32))
     found = [Section(16, 24), Section(24, 32)]
     assert stored_sections(b"[[8,1],[8,2]]", 1, Section(16, 32)) == (found, [1, 2])
+
+
+def test_members_of_a_length_that_cannot_be(path: Path) -> None:
+    """Arrow ends the process where it is asked for one that has less than no rows."""
+    contents = path.read_bytes()
+    node = struct.pack("<qq", 5, 0)  # rows and nulls of a member, as Arrow's messages have them
+    places = [found.start() for found in re.finditer(re.escape(node), contents[: extents(path)[0].begin])]
+    assert len(places) > 2 * len(ALL_TYPES)
+    for place in places:
+        wrong = contents[:place] + struct.pack("<q", -3) + contents[place + 8 :]
+        with pytest.raises((pa.ArrowException, OSError, ValueError)):
+            sections(pa.py_buffer(wrong))
 
 
 def test_a_file_that_changes_later(

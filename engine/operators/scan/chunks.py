@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -143,6 +143,8 @@ def cut_chunks(
     columns: Sequence[str],
     zone_maps: bool,
     limits: ChunkLimits | None = None,
+    *,
+    keep_vectors: Callable[[Fragment, NDArray[np.int64]], NDArray[np.int64]] | None = None,
 ) -> Iterator[Chunk]:
     """Cut a table into chunks, the first ones small; vectors that zone maps rule out weigh nothing.
 
@@ -152,6 +154,7 @@ def cut_chunks(
         columns: what will be read; their width bounds the chunks' rows.
         zone_maps: whether to prune at all.
         limits: how large chunks are; None: those for a CPU's threads.
+        keep_vectors: which of a fragment's vectors can match by what else is known.
     """
     if limits is None:
         limits = ChunkLimits.for_threads()
@@ -162,6 +165,8 @@ def cut_chunks(
             survivors = fragment.zone_map.surviving_vectors(predicates)
         else:
             survivors = np.arange(fragment.vector_count, dtype=np.int64)
+        if keep_vectors is not None:
+            survivors = keep_vectors(fragment, survivors)
         most = _vectors_in_limits(fragment, columns, limits)
         begin, used = 0, 0
         while begin < fragment.rows:

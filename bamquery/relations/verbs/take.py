@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery.engine.sources.scan_sources import FileSource, StoredTable
-from bamquery.plan.expressions import ColumnRef
+from bamquery.plan.expressions import Call, ColumnRef, Members
 from bamquery.plan.nodes import ROW_NUMBER, Plan, Project, Scan
 from bamquery.relations.base import RelationBase
 from bamquery.relations.expressions.sql_literals import quoted_name
@@ -50,6 +50,14 @@ class RelationTake(RelationBase):
             raise TypeError("columns: name at least one")
         table = _stored_table(self._plan)
         numbers = _checked_numbers(rows, table)
+        if (np.diff(numbers) > 0).all():  # in the order of the table, each once: nothing to be put in order
+            plan = _with_condition(self._plan, table, numbers)
+            places = [self._names.index(column) for column in listed]
+            fields = [plan.fields[place] for place in places]
+            chosen_columns = (
+                ColumnRef(place, field.name, field.type) for place, field in zip(places, fields, strict=True)
+            )
+            return self._derive(Project(plan, tuple(chosen_columns), tuple(listed)), "")
         name = unique_names([*self._names, ROW_NUMBER])[-1]
         numbered = self._derive(_with_numbers(self._plan, table, name), "")
         chosen = self._derive(_table_plan({_ROW: numbers, _PLACE: np.arange(len(numbers))}), "")
@@ -86,6 +94,17 @@ def _with_numbers(plan: Plan, table: StoredTable, name: str) -> Plan:
     child = _with_numbers(plan.child, table, name)
     number = ColumnRef(len(child.fields) - 1, name, pa.int64())
     return Project(child, (*plan.expressions, number), (*plan.names, name))
+
+
+def _with_condition(plan: Plan, table: StoredTable, numbers: NDArray[np.int64]) -> Plan:
+    """Of the rows those with the numbers, which ascend."""
+    if isinstance(plan, Project):
+        return replace(plan, child=_with_condition(plan.child, table, numbers))
+    assert isinstance(plan, Scan)
+    numbered = table.with_row_numbers()
+    number = ColumnRef(numbered.row_number, ROW_NUMBER, pa.int64())
+    condition = Call("in", (number, Members(pa.array(numbers))), pa.bool_())
+    return replace(plan, source=numbered, predicates=(condition,))
 
 
 def _checked_numbers(rows: Any, table: StoredTable) -> NDArray[np.int64]:

@@ -40,7 +40,7 @@ class NumberSelection:
         compared = found.members is not None or any(value.is_valid for value in found.values)
         if found.operator == "is_null" or not compared:
             return NumberSelection(0, -1)  # there is no row without a number, and none like null
-        values = np.unique(found.ordered_values)
+        values = _without_repeats(found.ordered_values)
         if found.operator in ("=", "in"):
             kept = (
                 values if self.members is None else np.intersect1d(values, self.members, assume_unique=True)
@@ -119,8 +119,8 @@ class RowNumbers:
             begin, end = found[0] - first, found[1] - first
             low, high = np.searchsorted(vectors, (begin // VECTOR_ROWS, -(-end // VECTOR_ROWS)))
             return vectors[low:high] if begin < end else vectors[:0]
-        wanted = np.unique((found - first) // VECTOR_ROWS)
-        return np.intersect1d(wanted, vectors, assume_unique=True)
+        wanted = _without_repeats((found - first) // VECTOR_ROWS)
+        return vectors[_is_among(vectors, wanted)]
 
     def rows_of(self, piece: Piece) -> NDArray[np.int64] | None:
         """Ids of the chosen rows among those of the piece's vectors, ascending; None where they all are."""
@@ -138,7 +138,18 @@ class RowNumbers:
         ids = found - first
         if len(piece.vectors) == piece.total_vectors:
             return ids
-        vectors = ids // VECTOR_ROWS
-        places = np.searchsorted(piece.vectors, vectors)
-        places[places == len(piece.vectors)] = 0
-        return ids[piece.vectors[places] == vectors] if len(piece.vectors) else ids[:0]
+        return ids[_is_among(ids // VECTOR_ROWS, piece.vectors)]
+
+
+def _without_repeats(ascending: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The different values. `np.unique` does not know that they are in order, and takes 0.2 µs a value."""
+    return ascending[np.diff(ascending, prepend=ascending[:1] - 1) > 0]
+
+
+def _is_among(values: NDArray[np.int64], ascending: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of the values are among others, which ascend."""
+    if not len(ascending):
+        return np.zeros(len(values), bool)
+    places = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
+    found: NDArray[np.bool_] = ascending[places] == values
+    return found

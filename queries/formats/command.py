@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import shlex
 import sys
 import tempfile
@@ -23,9 +24,9 @@ def main(argv: Sequence[str]) -> int:
     """Run it; 1 if an answer is wrong or a format fails."""
     options = _parser().parse_args(list(argv))
     if options.job is not None:
-        from bamquery.queries.formats.worker import run_job  # noqa: PLC0415
+        from bamquery.queries.formats.worker import Job, run_job  # noqa: PLC0415
 
-        sys.stdout.write(f"\n{run_job(options.job)}\n")
+        sys.stdout.write(f"\n{run_job(Job(**json.loads(options.job)))}\n")
         return _OK
     command = shlex.join(["bamquery", "bench", "formats", *argv])
     if options.folder is not None:
@@ -82,7 +83,7 @@ def _run(options: argparse.Namespace, folder: Path, command: str) -> int:
 
     names = _chosen(options.against, tell)
     own, source = _rows(options, folder, tell)
-    comparison = Comparison(own, source, options.threads, options.take, tell)
+    comparison = Comparison(own, source, threads=options.threads, take=options.take, tell=tell)
     results = comparison.run(names, options.rounds, options.repeat)
     console.print(table_of(results))
     about: dict[str, Any] = {

@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from bamquery.errors import BamQueryError
 from bamquery.queries.formats.source import (
     TAKEN_COLUMNS,
     chosen_rows,
@@ -72,15 +73,42 @@ class FormatResult:
         return found
 
 
+def run_in_process(job: Job) -> str:
+    """Do a job in a new process; the JSON that it says.
+
+    Raises:
+        BamQueryError: it failed, or did not end; with the last line of what it complained of.
+    """
+    command = [sys.executable, "-m", "bamquery", "bench", "formats", "--job", json.dumps(asdict(job))]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_DEADLINE)
+    except subprocess.TimeoutExpired:
+        raise BamQueryError(f"did not end within {_DEADLINE:.0f} seconds") from None
+    if done.returncode:
+        lines = done.stderr.strip().splitlines()
+        raise BamQueryError(lines[-1] if lines else f"ended with status {done.returncode}")
+    return done.stdout.strip().splitlines()[-1]
+
+
 class Comparison:
     """Formats over the rows of an Arrow file, in a folder that is theirs."""
 
-    def __init__(self, folder: Path, source: Path, threads: int, take: int, tell: Tell) -> None:
-        """`take`: how many rows to take by number."""
+    def __init__(
+        self,
+        folder: Path,
+        source: Path,
+        *,
+        threads: int,
+        take: int,
+        tell: Tell,
+        do: Callable[[Job], str] = run_in_process,
+    ) -> None:
+        """`take`: how many rows to take by number. `do` does a job, in a process of its own."""
         self._folder = folder
         self._source = source
         self._threads = threads
         self._tell = tell
+        self._do = do
         rows = read_rows(source)
         self._few = folder / "few.arrow"
         write_rows(self._few, rows.slice(0, _PRACTICE_ROWS))
@@ -120,7 +148,7 @@ class Comparison:
                 shutil.rmtree(target, ignore_errors=True)
                 target.mkdir()
                 job = replace(self._job(written_by or result.name, "write", source, 0), folder=str(target))
-                found = self._process(result, job)
+                found = self._try(result, job)
                 if found is None:
                     return
                 said = found
@@ -131,7 +159,7 @@ class Comparison:
 
     def _measure(self, result: FormatResult, workload: Workload, repeat: int) -> None:
         answer = self._folder / "answer.arrow"
-        said = self._process(result, self._job(result.name, workload, self._numbers, repeat))
+        said = self._try(result, self._job(result.name, workload, self._numbers, repeat))
         if said is None:
             return
         problem = self._wrong(workload, read_rows(answer))
@@ -164,19 +192,13 @@ class Comparison:
     def _folder_of(self, name: str) -> Path:
         return self._folder / (FORMATS[name].written_by or name)
 
-    def _process(self, result: FormatResult, job: Job) -> str | None:
-        """What a process says that does a job, in its last line; None where it failed, which is noted."""
-        command = [sys.executable, "-m", "bamquery", "bench", "formats", "--job", json.dumps(asdict(job))]
+    def _try(self, result: FormatResult, job: Job) -> str | None:
+        """What a job says; None where it failed, which is noted."""
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_DEADLINE)
-        except subprocess.TimeoutExpired:
-            result.problems.append(f"{job.work}: did not end within {_DEADLINE:.0f} seconds")
+            return self._do(job)
+        except BamQueryError as error:
+            result.problems.append(f"{job.work}: {error}")
             return None
-        if done.returncode:
-            lines = done.stderr.strip().splitlines()
-            result.problems.append(f"{job.work}: {lines[-1] if lines else f'ended with {done.returncode}'}")
-            return None
-        return done.stdout.strip().splitlines()[-1]
 
 
 def _practice_folder(folder: Path) -> Path:

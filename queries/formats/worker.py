@@ -72,9 +72,8 @@ class Sample:
     left_in_cache: int
 
 
-def run_job(text: str) -> str:
-    """Do what the JSON of a `Job` says; JSON of what it took: samples, or seconds of writing."""
-    job = Job(**json.loads(text))
+def run_job(job: Job) -> str:
+    """Do a job; JSON of what it took: samples, or seconds of writing."""
     folder = Path(job.folder)
     system = make_system(job.format, folder, job.threads)
     if job.work == "write":

@@ -78,6 +78,15 @@ class RowNumbers:
         """Its place in the source's schema."""
         self._selection: NumberSelection | None = None
 
+    def density(self, fragments: Sequence[Fragment]) -> float | None:
+        """Rows for each vector that has one of those chosen one by one; None where they are not listed."""
+        if self._selection is None or self._selection.members is None:
+            return None
+        vectors = sum(
+            len(self.keep_vectors(one, np.arange(one.vector_count, dtype=np.int64))) for one in fragments
+        )
+        return len(self._selection.members) / max(vectors, 1)
+
     @property
     def selects(self) -> bool:
         """Whether some condition was answered by the numbers."""

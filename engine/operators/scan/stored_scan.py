@@ -261,7 +261,11 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         names = list(self._scan_profile.columns)
         zone_maps = context.settings.zone_maps
         limits = ChunkLimits.for_threads(context.memory.share)
-        keep = None if self._numbers is None else self._numbers.keep_vectors
+        keep, density = None, None
+        if self._numbers is not None:
+            keep, density = self._numbers.keep_vectors, self._numbers.density(self._snapshot.fragments)
+        if density is not None:
+            limits = limits.for_few_rows(density)
         cut: Iterable[Chunk] = cut_chunks(
             self._snapshot.fragments, self._ranges, names, zone_maps, limits, keep_vectors=keep
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +16,9 @@ from bamquery.queries.formats.systems.system import TABLE
 from bamquery.queries.questions import Question
 
 _DATABASE: Final = "formats"
+_MERGED: Final = "SETTINGS old_parts_lifetime = 1, merge_tree_clear_old_parts_interval_seconds = 1"
+"""So that parts go soon after they were merged: after eight minutes, otherwise."""
+_MOST_SECONDS: Final = 60.0
 
 
 class System:
@@ -33,10 +37,13 @@ class System:
             for name in rows.column_names
         )
         self._run(f"CREATE DATABASE IF NOT EXISTS {_DATABASE} ENGINE = Atomic")
-        self._run(f"CREATE TABLE {_DATABASE}.{TABLE} ({columns}) ENGINE = MergeTree ORDER BY tuple()")
+        self._run(
+            f"CREATE TABLE {_DATABASE}.{TABLE} ({columns}) ENGINE = MergeTree ORDER BY tuple() {_MERGED}"
+        )
         one = "SETTINGS max_threads = 1"  # several would mix the rows
         self._session.query(f"INSERT INTO {_DATABASE}.{TABLE} SELECT * FROM Python(rows) {one}")  # noqa: S608
         self._run(f"OPTIMIZE TABLE {_DATABASE}.{TABLE} FINAL")
+        self._wait_for_removal()
         self.close()
 
     def open(self) -> None:
@@ -66,6 +73,13 @@ class System:
     def close(self) -> None:
         """Stop it."""
         self._session.close()
+
+    def _wait_for_removal(self) -> None:
+        """Until the parts are gone that the last one was merged from."""
+        counted = f"SELECT count() FROM system.parts WHERE database = '{_DATABASE}'"  # noqa: S608
+        until = time.monotonic() + _MOST_SECONDS
+        while int(str(self._run(counted)).strip()) > 1 and time.monotonic() < until:
+            time.sleep(0.1)
 
     def _run(self, text: str, form: str = "CSV") -> Any:
         return self._session.query(text, form)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import duckdb
 import numpy as np
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from bamquery.queries.formats.systems.parquet import FILE
 from bamquery.queries.formats.systems.system import TABLE
 from bamquery.queries.questions import Question
+
+_FILE: Final = "trips.duckdb"
 
 
 class System:
@@ -26,16 +28,22 @@ class System:
         self._connection: Any = None
 
     def write(self, rows: pa.Table) -> None:
-        """One table, compressed as DuckDB chooses."""
-        connection = self._connect(read_only=False)
+        """One table, compressed as DuckDB chooses, copied to a new file: blocks of the first one are free."""
+        first = self._folder / "first.duckdb"
+        connection = duckdb.connect(str(first), config={"threads": self._threads})
         connection.register("source_rows", rows)
         connection.execute(f"CREATE TABLE {TABLE} AS FROM source_rows")
-        connection.execute("CHECKPOINT")
+        connection.unregister("source_rows")
+        path = str(self._folder / _FILE).replace("'", "''")
+        connection.execute(f"ATTACH '{path}' AS compact")
+        connection.execute("COPY FROM DATABASE first TO compact")
+        connection.execute("CHECKPOINT compact")
         connection.close()
+        first.unlink()
 
     def open(self) -> None:
         """Connect; what is asked for in SQL is called `trips` in both."""
-        self._connection = self._connect(read_only=True)
+        self._connection = self._connect()
         if self._parquet:
             path = str(self._folder / FILE).replace("'", "''")
             self._connection.execute(
@@ -63,8 +71,6 @@ class System:
         """Disconnect."""
         self._connection.close()
 
-    def _connect(self, *, read_only: bool) -> Any:
-        if self._parquet:
-            return duckdb.connect(config={"threads": self._threads})
-        path = str(self._folder / "trips.duckdb")
-        return duckdb.connect(path, read_only=read_only, config={"threads": self._threads})
+    def _connect(self) -> Any:
+        path = ":memory:" if self._parquet else str(self._folder / _FILE)
+        return duckdb.connect(path, read_only=not self._parquet, config={"threads": self._threads})

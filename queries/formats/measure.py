@@ -19,6 +19,7 @@ from bamquery.errors import BamQueryError
 from bamquery.queries.formats.source import (
     TAKEN_COLUMNS,
     chosen_rows,
+    few_rows,
     read_rows,
     reference_answer,
     reference_take,
@@ -33,8 +34,6 @@ from bamquery.queries.runner import agree
 Tell = Callable[[str], None]
 _DEADLINE: Final = 3600.0
 """Seconds after which a process is given up."""
-_PRACTICE_ROWS: Final = 5_000
-"""Of the copy that a process from cold asks first."""
 
 
 @dataclass
@@ -111,7 +110,7 @@ class Comparison:
         self._do = do
         rows = read_rows(source)
         self._few = folder / "few.arrow"
-        write_rows(self._few, rows.slice(0, _PRACTICE_ROWS))
+        write_rows(self._few, few_rows(rows))
         numbers = chosen_rows(rows.num_rows, take)
         self._numbers = folder / "numbers.npy"
         np.save(self._numbers, numbers)

@@ -28,18 +28,12 @@ class System:
         self._connection: Any = None
 
     def write(self, rows: pa.Table) -> None:
-        """One table, compressed as DuckDB chooses, copied to a new file: blocks of the first one are free."""
-        first = self._folder / "first.duckdb"
-        connection = duckdb.connect(str(first), config={"threads": self._threads})
+        """One table, compressed as DuckDB chooses; by one thread, as several leave blocks free."""
+        connection = duckdb.connect(str(self._folder / _FILE), config={"threads": 1})
         connection.register("source_rows", rows)
         connection.execute(f"CREATE TABLE {TABLE} AS FROM source_rows")
-        connection.unregister("source_rows")
-        path = str(self._folder / _FILE).replace("'", "''")
-        connection.execute(f"ATTACH '{path}' AS compact")
-        connection.execute("COPY FROM DATABASE first TO compact")
-        connection.execute("CHECKPOINT compact")
+        connection.execute("CHECKPOINT")
         connection.close()
-        first.unlink()
 
     def open(self) -> None:
         """Connect; what is asked for in SQL is called `trips` in both."""

@@ -66,9 +66,7 @@ class FormatResult:
         found: dict[str, Any] = {"format": self.name, "label": FORMATS[self.name].label}
         found |= {"bytes": self.size, "writing": self.writing, "problems": self.problems}
         for (workload, warm), samples in self.samples.items():
-            found.setdefault(workload, {})["warm" if warm else "cold"] = [
-                asdict(sample) for sample in samples
-            ]
+            found.setdefault(workload, {})["warm" if warm else "cold"] = _by_field(samples)
         return found
 
 
@@ -198,6 +196,15 @@ class Comparison:
         except BamQueryError as error:
             result.problems.append(f"{job.work}: {error}")
             return None
+
+
+def _by_field(samples: Sequence[Sample]) -> dict[str, list[Any]]:
+    """Of each attribute its values, one a sample; seconds to the microsecond."""
+    values = [asdict(sample) for sample in samples]
+    return {
+        name: [round(one[name], 6) if isinstance(one[name], float) else one[name] for one in values]
+        for name in values[0]
+    }
 
 
 def _practice_folder(folder: Path) -> Path:

@@ -173,7 +173,8 @@ def test_counters_and_report(tmp_path: Path) -> None:
     assert markdown_of([result]).splitlines()[-1] == f"| {' | '.join(line)} |"
     said: Any = json.loads(json.dumps(json_of([result], {"rows": 5})))
     assert said["rows"] == 5
-    assert [one["from_disk"] for one in said["formats"][0]["take"]["cold"]] == [2_000_000, 4_000_000]
+    cold = said["formats"][0]["take"]["cold"]
+    assert (cold["from_disk"], cold["open_seconds"]) == ([2_000_000, 4_000_000], [0.25, 0])
 
 
 def test_the_command(tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,9 +98,7 @@ class ChunkRun:
         settle(
             state.work.profile,
             lambda: state.queue_profile,
-            self._chunk.rows,
-            self._chunk.board,
-            state.block_bytes,
+            self._chunk,
             self._loads.reads,
             self._loads.kernels,
         )

@@ -13,7 +13,11 @@ _RING_CORES: Final = 0.25e-9
 """Seconds of a core for each byte that the software controller carries: measured, docs/benchmarks/gpu.md."""
 _COPY_CORES: Final = 0.01e-9
 """The same of the copy engine: who starts its copies."""
-_NAMES: Final = ("stream", "copies", "vectors", "picks", "blocks", "latency", "rows", "start", "checksum")
+_HOST: Final = ("host_stream", "host_vectors", "host_blocks", "host_rows")
+_NAMES: Final = (
+    *("stream", "copies", "vectors", "picks", "blocks", "latency", "rows", "start", "checksum"),
+    *_HOST,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,10 @@ class GpuProfile:
         rows: single values a second that a kernel loads where files are pinned.
         start: seconds that such a kernel takes for one.
         checksum: bytes a second that are compared with CRC-32C.
+        host_stream: seconds of the host's to start a stream of a column, its checks included.
+        host_vectors: the same for its vectors.
+        host_blocks: the same for its blocks.
+        host_rows: the same for its rows.
         source: whether that was measured on this machine.
     """
 
@@ -42,12 +50,17 @@ class GpuProfile:
     rows: float
     start: float
     checksum: float
+    host_stream: float = 0.0
+    host_vectors: float = 0.0
+    host_blocks: float = 0.0
+    host_rows: float = 0.0
     source: Literal["measured", "assumed"] = "assumed"
 
     @classmethod
     def nominal(cls, io_cores: int) -> GpuProfile:
         """An H200 beside so many cores, as docs/benchmarks/gpu.md has it."""
-        return cls(55e9, 2e5, 50e9, 5e7, 7e6 * io_cores, 3e-5, 2e8, 1e-5, 1.2e12)
+        rates = (55e9, 2e5, 50e9, 5e7, 7e6 * io_cores, 3e-5, 2e8, 1e-5, 1.2e12)
+        return cls(*rates, host_stream=4e-4, host_vectors=6e-4, host_blocks=4e-4, host_rows=2e-4)
 
     @classmethod
     def load(cls, key: str) -> GpuProfile | None:
@@ -62,10 +75,10 @@ class GpuProfile:
     def model(self, io_cores: int) -> CostModel:
         """For the planner: columns of one fetch share a kernel, or at least a stream."""
         paths = {
-            Path.SEQUENTIAL: PathRates(self.stream, self.copies, self.latency, _COPY_CORES),
-            Path.VECTORS: PathRates(self.vectors, self.picks, self.latency),
-            Path.BLOCKS: PathRates(self.stream, self.blocks, self.latency, _RING_CORES),
-            Path.ROWS: PathRates(self.stream, self.rows, self.start),
+            Path.SEQUENTIAL: PathRates(self.stream, self.copies, self.latency, _COPY_CORES, self.host_stream),
+            Path.VECTORS: PathRates(self.vectors, self.picks, self.latency, 0.0, self.host_vectors),
+            Path.BLOCKS: PathRates(self.stream, self.blocks, self.latency, _RING_CORES, self.host_blocks),
+            Path.ROWS: PathRates(self.stream, self.rows, self.start, 0.0, self.host_rows),
         }
         return CostModel(paths, ProcessorRates(self.checksum), io_cores, together=True)
 

@@ -19,7 +19,6 @@ from bamquery.engine.cuda.scan.loading_chunk import LoadingChunk
 from bamquery.engine.cuda.scan.pipeline import overlap_chunks
 from bamquery.engine.cuda.scan.reads.column_reads import ColumnLoads
 from bamquery.engine.cuda.scan.reads.path_measurement import measure_paths
-from bamquery.engine.cuda.scan.resources.resident_vectors import runs
 from bamquery.engine.cuda.scan.resources.scan_resources import resources_of
 from bamquery.engine.cuda.scan.scan_state import ScanState
 from bamquery.engine.cuda.session import CudaSession
@@ -88,8 +87,7 @@ class _Stages:
         first = _FIRST_VECTORS if work.plan.steps else _FIRST_ROWS
         whole, thin = ChunkSizes(first, first), ChunkSizes(_THIN_SHARE * first, _THIN_SHARE * first)
         ranges = work.ranges if work.context.settings.zone_maps else ()
-        for fragments in runs(work.fragments, work.columns):
-            resident = state.resources.runs.get(self._session, fragments)
+        for resident in state.resources.runs.divide(self._session, work.fragments, work.columns):
             listed = listed_vectors(state, resident, ranges)
             self._lists.add(listed)
             sizes, most = (whole, _CHUNK_BYTES) if listed.parts is None else (thin, _THIN_CHUNK_BYTES)

@@ -18,10 +18,9 @@ from bamquery.engine.cuda.scan.path_rates import GpuProfile, direct_model
 from bamquery.engine.cuda.scan.resources.launcher import Launcher
 from bamquery.engine.cuda.scan.resources.pinned_files import (
     ChangeStamp,
+    FileLook,
     PinnedExtent,
     PinnedRun,
-    change_stamp,
-    require_whole,
 )
 from bamquery.engine.cuda.scan.resources.resident_vectors import ResidentVectors
 from bamquery.engine.cuda.scan.resources.rings import Rings, block_rings, controller_threads, stream_rings
@@ -42,6 +41,8 @@ from bamquery.storage.read_planner.device_profile import DeviceProfile
 
 _MOST_BLOCK_BYTES: Final = 4096
 """Larger ones may reach behind the last buffer of a file."""
+_FRESH_S: Final = 0.1
+"""So old a look at a file may be: a scan looks at its files once, unless it takes longer."""
 DEADLINE_NS: Final = 20_000_000_000
 """After which a command is lost."""
 
@@ -99,7 +100,7 @@ class ScanState(ScanClock, Closeable):
         self.look_stream: Final = resources.take_stream()
         self.stop_stream: Final = resources.take_stream(urgent=True)
         self._extents: dict[tuple[str, int], PinnedExtent | str] = {}
-        self._stamps: dict[str, ChangeStamp] = {}
+        self._looks: dict[Fragment, FileLook] = {}
         self._run_stamps: dict[ResidentVectors, list[ChangeStamp]] = {}
         self._runs: dict[tuple[ResidentVectors, str, str], PinnedRun | None] = {}
         self._started = time.perf_counter()
@@ -195,11 +196,10 @@ class ScanState(ScanClock, Closeable):
         return isinstance(found, PinnedExtent) or self.resources.maps.has(fragment, extent)
 
     def _stamp(self, fragment: Fragment) -> ChangeStamp:
-        path = str(fragment.path)
-        found = self._stamps.get(path)
+        found = self._looks.get(fragment)
         if found is None:
-            found = self._stamps[path] = change_stamp(fragment)
-        return found
+            found = self._looks[fragment] = FileLook(fragment)
+        return found.stamp
 
     def namespaces(
         self, resident: ResidentVectors, rings: Rings, fragments: Sequence[int]
@@ -216,8 +216,12 @@ class ScanState(ScanClock, Closeable):
 
     def require_whole(self, fragments: list[Fragment]) -> None:
         """See that files have their lengths. StorageError: one has not."""
+        now = time.monotonic()
         for fragment in fragments:
-            require_whole(fragment)
+            found = self._looks.get(fragment)
+            if found is None or now - found.at > _FRESH_S:
+                found = self._looks[fragment] = FileLook(fragment)
+            found.require_whole()
 
     def note(self, text: str) -> None:
         """Say once in the profile what did not run as one might expect."""

@@ -28,7 +28,7 @@ from bamquery.engine.cuda.scan.reads.fetch_vectors import PickedVectors, fetch_v
 from bamquery.engine.cuda.scan.reads.gather_rows import gather_column, gather_validity
 from bamquery.engine.cuda.scan.reads.host_strings import HostStrings
 from bamquery.engine.cuda.scan.reads.load_vectors import QUEUE_PAIRS, ZERO_COPY, load_vectors
-from bamquery.engine.cuda.scan.reads.mapped_rows import MappedRows, load_packed_rows
+from bamquery.engine.cuda.scan.reads.mapped_rows import MappedRows, PackedRows
 from bamquery.engine.cuda.scan.reads.packed_blocks import PackedBlocks
 from bamquery.engine.cuda.scan.reads.packed_payloads import (
     Payloads,
@@ -208,7 +208,7 @@ class ColumnLoads:
         fetches, more = Fetches(self.chunk, selection), Fetches(self.chunk, selection)
         mapped = MappedRows(self.chunk, selection)
         found: dict[ScanColumn, ReadColumn] = {}
-        fetched: dict[ScanColumn, tuple[FetchedColumn | PackedBlocks | DeviceColumn, ColumnRead]] = {}
+        fetched: dict[ScanColumn, tuple[FetchedColumn | PackedBlocks | PackedRows, ColumnRead]] = {}
         choices = plan_columns(self.chunk, columns, hits, wanted)
         self.planned += zip((column.name for column in columns), choices, strict=True)
         for column, choice in zip(columns, choices, strict=True):
@@ -259,17 +259,16 @@ class ColumnLoads:
 
     def _fetch(
         self, fetches: Fetches, mapped: MappedRows, column: ScanColumn, selection: Selection
-    ) -> tuple[FetchedColumn | PackedBlocks | DeviceColumn, ColumnRead]:
+    ) -> tuple[FetchedColumn | PackedBlocks | PackedRows, ColumnRead]:
         """Have blocks fetched that hold the selection's rows; of strings those of the offsets."""
         name = column.name
         nulls = self.chunk.nulls(name)
-        one: FetchedColumn | PackedBlocks | DeviceColumn
+        one: FetchedColumn | PackedBlocks | PackedRows
         if self._sees_rows(column, selection.rows):
             if self.chunk.is_packed(name):
                 kind = self.chunk.stored_column(column).stored_kind
-                one, tally, seconds = load_packed_rows(self.chunk, name, kind, selection)
-                tallies = [tally]
-                self.kernels.append(KernelTime(seconds, (name,), through_queues=False))
+                one = mapped.add_packed(name, kind)
+                tallies = [one.tally]
             else:
                 one = mapped.add(name, self.bits(name), nulls)
                 tallies = one.tallies
@@ -308,15 +307,13 @@ class ColumnLoads:
     def _finish_fetch(
         self,
         column: ScanColumn,
-        one: FetchedColumn | PackedBlocks | DeviceColumn,
+        one: FetchedColumn | PackedBlocks | PackedRows,
         read: ColumnRead,
         selection: Selection,
         wanted: NDArray[np.bool_] | None,
     ) -> ReadColumn:
         """The column of what is being fetched."""
-        if isinstance(one, DeviceColumn):
-            return self._decode_codes(column, one, selection, wanted, read)
-        if isinstance(one, PackedBlocks):
+        if isinstance(one, (PackedRows, PackedBlocks)):
             return self._decode_codes(column, one.finish(), selection, wanted, read)
         if column.form is Form.STRINGS:
             offsets = StringOffsets(pairs=one.data)

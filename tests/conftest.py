@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from bamquery.storage.fragments import fsst_writer
 from bamquery.storage.read_planner import processor_profile
 from bamquery.storage.read_planner.corrections import Corrections
 from bamquery.storage.read_planner.device_profile import ASSUMED, DeviceProfile
@@ -105,7 +104,6 @@ def assumed_volumes() -> Iterator[None]:
         patch.setattr(DeviceProfile, "measure", classmethod(lambda cls, path, kind: ASSUMED[kind]))
         patch.setattr(processor_profile, "_known", [processor_profile.ASSUMED_PROCESSOR])
         patch.setattr(Corrections, "learn", lambda *_: None)
-        patch.setattr(fsst_writer, "GPU_DEVICE", Path("/dev/none"))
         yield
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -22,6 +23,7 @@ from bamquery.engine.cuda.scan.resources.pinned_files import (
     PinnedExtent,
     PinnedRun,
 )
+from bamquery.engine.cuda.scan.resources.read_ahead import ReadAhead
 from bamquery.engine.cuda.scan.resources.resident_vectors import ResidentVectors
 from bamquery.engine.cuda.scan.resources.rings import Rings, block_rings, controller_threads, stream_rings
 from bamquery.engine.cuda.scan.resources.scan_resources import ScanResources
@@ -103,11 +105,15 @@ class ScanState(ScanClock, Closeable):
         self._looks: dict[Fragment, FileLook] = {}
         self._run_stamps: dict[ResidentVectors, list[ChangeStamp]] = {}
         self._runs: dict[tuple[ResidentVectors, str, str], PinnedRun | None] = {}
+        self.read_ahead: Final = ReadAhead()
+        self.streamed_cold: Final[set[str]] = set()
+        """Columns that were streamed, for rows that had passed, and not in the page cache."""
         self._started = time.perf_counter()
         self._note()
 
     def close(self) -> None:
         """Give back what is shared, and note what the controllers took. Nothing of the scan may run."""
+        self.read_ahead.close()
         seconds = time.perf_counter() - self._started
         for name, rings in self._rings.items():
             after = rings.controller.statistics().thread_seconds
@@ -257,7 +263,13 @@ class ScanState(ScanClock, Closeable):
 
     def _cost_model(self) -> CostModel:
         if not self.direct:
-            return self.rates.model(self.io_cores)
+            return self.rates.model(self.io_cores, self.resources.host_times.seconds())
+        volume = DeviceProfile.measure(self.work.fragments[0].path, "direct")
+        return direct_model(volume, self.rates.checksum, self.io_cores)
+
+    @cached_property
+    def cold_model(self) -> CostModel:
+        """For what the page cache has not: the drive's doing, whoever carries it."""
         volume = DeviceProfile.measure(self.work.fragments[0].path, "direct")
         return direct_model(volume, self.rates.checksum, self.io_cores)
 

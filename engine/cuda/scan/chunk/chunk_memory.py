@@ -17,6 +17,7 @@ from bamquery.engine.cuda.scan.kernel_tables.packed_requests import (
     run_requests,
 )
 from bamquery.engine.cuda.scan.kernel_tables.requests import PLACE, VECTOR, ChunkRows
+from bamquery.engine.cuda.scan.resources.cached_pages import is_cached
 from bamquery.engine.cuda.scan.resources.counter_board import CounterBoard, Slot, Uploads
 from bamquery.engine.cuda.scan.resources.host_blocks import HostBlock
 from bamquery.engine.cuda.scan.resources.launcher import WARPS
@@ -24,6 +25,8 @@ from bamquery.engine.cuda.scan.resources.pinned_files import FilePlaces
 from bamquery.engine.cuda.scan.resources.rings import Rings
 from bamquery.engine.cuda.scan.scan_clock import StreamTime
 from bamquery.engine.cuda.scan.scan_state import ScanState
+from bamquery.storage.encodings.fsst.parameters import FSST_VECTOR
+from bamquery.storage.encodings.packed.parameters import PACKED_VECTOR
 from bamquery.storage.format.layout import Extent
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.stored_buffers import StoredBuffers
@@ -81,6 +84,7 @@ class ChunkMemory:
         self._places: dict[Rings, dict[tuple[str, str], int]] = {}
         self._payload_bytes: dict[str, int] = {}
         self._pinned: dict[tuple[str, str], bool] = {}
+        self._cold: dict[str, bool] = {}
         self._maps: dict[tuple[str, str], FilePlaces | None] = {}
         self._clocks: list[StreamTime] = []
         self._host_blocks: list[HostBlock] = []
@@ -142,15 +146,16 @@ class ChunkMemory:
         return self.listed.resident.is_packed(column)
 
     def is_compressed(self, column: str) -> bool:
-        """Whether only the host decodes the column, in all pieces or in none."""
+        """Whether the column are compressed strings, in all pieces or in none."""
         return self.listed.resident.is_compressed(column)
 
     def parameters(self, column: str) -> int:
-        """Of each vector of a packed column, PackedVectors on the GPU."""
-        return self.listed.parameters(column) + 16 * self.first
+        """Of each vector of a packed column PackedVectors, of strings StringVectors, on the GPU."""
+        width = FSST_VECTOR.itemsize if self.is_compressed(column) else PACKED_VECTOR.itemsize
+        return self.listed.parameters(column) + width * self.first
 
     def payloads(self, column: str) -> list[PayloadRanges]:
-        """Where the vectors of a packed column are in each piece's buffer."""
+        """Where the vectors of a packed or compressed column are in each piece's buffer."""
         payloads = self.listed.resident.payloads(column)
         return [payloads[number] for number in self.fragments]
 
@@ -256,6 +261,27 @@ class ChunkMemory:
         """Whether the GPU sees the column's values now, so that nothing need be pinned for that."""
         return all(self._is_pinned(column, buffer) for buffer in ("values", "validity"))
 
+    def is_cold(self, column: str) -> bool:
+        """Whether the GPU does not see the column's values now, and the page cache lacks the first."""
+        if column not in self._cold:
+            self._cold[column] = not self.state.direct and self._is_cold(column)
+        return self._cold[column]
+
+    def _is_cold(self, column: str) -> bool:
+        for buffer in ("values", "validity"):
+            for fragment, extent in self._stored_extents(column, buffer)[:1]:
+                if extent is None or self.state.is_pinned(fragment, extent):
+                    continue
+                if not is_cached(str(fragment.path), extent):
+                    return True
+        return False
+
+    def ask_ahead(self, column: str) -> None:
+        """Have the column's pages read that are not pinned, before somebody waits for them."""
+        for buffer in ("offsets", "values", "validity"):
+            if not self._is_pinned(column, buffer):
+                self.state.read_ahead.ask(self._stored_extents(column, buffer))
+
     def _is_pinned(self, column: str, buffer: str) -> bool:
         if self.state.pinned_run(self.listed.resident, column, buffer) is not None:
             return True
@@ -274,7 +300,7 @@ class ChunkMemory:
         """
         run = self.state.pinned_run(self.listed.resident, column, buffer)
         if run is not None:
-            return run.places.of(self.fragments[0], self.fragments[-1] + 1)
+            return run.places.slice(self.fragments[0], self.fragments[-1] + 1)
         key = (column, buffer)
         if key not in self._maps:
             self._maps[key] = self._pin(column, buffer)

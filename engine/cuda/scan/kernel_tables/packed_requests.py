@@ -51,7 +51,10 @@ class PayloadRanges:
 
 
 def payload_ranges(buffers: StoredBuffers) -> PayloadRanges:
-    """Those of a packed column."""
+    """Those of a packed or compressed column."""
+    if buffers.compression is not None:
+        column = buffers.compression.column
+        return PayloadRanges(column.payload_starts, column.payload_lengths, has_more=True)
     packing = buffers.packing
     assert packing is not None
     parameters = packing.parameters

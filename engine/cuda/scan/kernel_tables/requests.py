@@ -163,7 +163,7 @@ def null_states(
     """
     states = [
         np.zeros(len(chosen), np.uint8)
-        if column.validity is None and column.packing is None
+        if column.validity is None and column.packing is None and column.compression is None
         else column.null_states(chosen)
         for chosen, column in zip(vectors, buffers, strict=True)
     ]

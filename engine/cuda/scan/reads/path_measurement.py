@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +22,6 @@ from bamquery.engine.cuda.scan.reads.mapped_rows import MappedRows
 from bamquery.engine.cuda.scan.reads.packed_payloads import check_payloads, fetch_payloads, load_payloads
 from bamquery.engine.cuda.scan.resources.counter_board import Slot
 from bamquery.storage.format.layout import VECTOR_ROWS
-
-Started = TypeVar("Started")
 
 LEAST_VECTORS: Final = 2048
 """Of a chunk to be measured with: less is over before queue pairs are busy."""
@@ -76,10 +73,6 @@ def measure_paths(chunk: ChunkMemory, columns: list[ScanColumn], assumed: GpuPro
         rows=len(rows) / max(loaded_rows - start, loaded_rows / 2),
         start=start,
         checksum=size / min(checked),
-        host_stream=reads.host["stream"] + reads.host["check"],
-        host_vectors=reads.host["vectors"] + reads.host["check"],
-        host_blocks=reads.host["blocks"],
-        host_rows=reads.host["rows"],
         source="measured",
     )
 
@@ -119,14 +112,12 @@ class _Reads:
 
     Attributes:
         sizes: bytes of each of the chunk's vectors.
-        host: seconds of this thread that the fastest start of each kind of read took.
     """
 
     chunk: ChunkMemory
     column: ScanColumn
 
     def __post_init__(self) -> None:
-        self.host: dict[str, float] = {}
         rows = self.chunk.rows
         begins, sizes, full = [], [], []
         extents = self.chunk.extents(self.column.name, "values")
@@ -146,14 +137,6 @@ class _Reads:
 
     def _vectors(self, number: int, vectors: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
         raise NotImplementedError
-
-    def start(self, kind: str, read: Callable[[], Started]) -> Started:
-        """Start a read; takes the time."""
-        begun = time.perf_counter()
-        found = read()
-        taken = time.perf_counter() - begun
-        self.host[kind] = min(taken, self.host.get(kind, taken))
-        return found
 
     def stream(self) -> LoadedVectors:
         raise NotImplementedError
@@ -193,20 +176,7 @@ class _Reads:
         chunk.uploads.fill(offsets, places, chunk.state.stream)
         listed = RowList(selection.positions.ptr, count, selection.count, offsets.ptr)
         fetches.add_words(FetchedColumn(target), self.name, listed, None, target, 0)
-        clock = self.start("blocks", fetches.start)
-        assert clock is not None
-        return clock
-
-    def _load(self, rows: NDArray[np.int64], add: Callable[[MappedRows], object]) -> _Clock:
-        """Single rows of what `add` adds."""
-        selection = self._select(rows)
-
-        def load() -> Callable[[], float] | None:
-            mapped = MappedRows(self.chunk, selection)
-            add(mapped)
-            return mapped.start()
-
-        clock = self.start("rows", load)
+        clock = fetches.start()
         assert clock is not None
         return clock
 
@@ -233,22 +203,22 @@ class _PlainReads(_Reads):
         return vectors * size, left * self._bits // 8
 
     def stream(self) -> LoadedVectors:
-        load = partial(load_vectors, self.chunk, self.name, "values", self._bits, self.chunk.state.stream)
-        self._loaded = self.start("stream", load)
+        self._loaded = load_vectors(self.chunk, self.name, "values", self._bits, self.chunk.state.stream)
         return self._loaded
 
     def check(self) -> object:
         memory, stream = self._loaded.memory, self.chunk.state.stream
-        check = partial(check_vectors, self.chunk, self.name, "values", self._bits, memory, stream)
-        return self.start("check", check)
+        return check_vectors(self.chunk, self.name, "values", self._bits, memory, stream)
 
     def pick(self, rows: NDArray[np.int64]) -> _Clock:
-        selection = self._select(rows)
-        pick = partial(fetch_vectors, self.chunk, self.name, "values", self._bits, selection, None)
-        return self.start("vectors", pick).seconds
+        return fetch_vectors(self.chunk, self.name, "values", self._bits, self._select(rows), None).seconds
 
     def load(self, rows: NDArray[np.int64]) -> _Clock:
-        return self._load(rows, lambda mapped: mapped.add(self.name, self._bits, None))
+        mapped = MappedRows(self.chunk, self._select(rows))
+        mapped.add(self.name, self._bits, None)
+        clock = mapped.start()
+        assert clock is not None
+        return clock
 
 
 class _PackedReads(_Reads):
@@ -259,18 +229,20 @@ class _PackedReads(_Reads):
         return payloads.begins[vectors], payloads.sizes[vectors]
 
     def stream(self) -> LoadedVectors:
-        load = partial(load_payloads, self.chunk, self.name, self.chunk.state.stream, None)
-        loaded, self._payloads = self.start("stream", load)
+        loaded, self._payloads = load_payloads(self.chunk, self.name, self.chunk.state.stream, None)
         return loaded
 
     def check(self) -> object:
-        check = partial(check_payloads, self.chunk, self.name, self._payloads, self.chunk.state.stream)
-        return self.start("check", check)
+        return check_payloads(self.chunk, self.name, self._payloads, self.chunk.state.stream)
 
     def pick(self, rows: NDArray[np.int64]) -> _Clock:
-        pick = partial(fetch_payloads, self.chunk, self.name, self._select(rows))
-        return self.start("vectors", pick)[0].seconds
+        picked, _ = fetch_payloads(self.chunk, self.name, self._select(rows))
+        return picked.seconds
 
     def load(self, rows: NDArray[np.int64]) -> _Clock:
         kind = self.chunk.stored_column(self.column).stored_kind
-        return self._load(rows, lambda mapped: mapped.add_packed(self.name, kind))
+        mapped = MappedRows(self.chunk, self._select(rows))
+        mapped.add_packed(self.name, kind)
+        clock = mapped.start()
+        assert clock is not None
+        return clock

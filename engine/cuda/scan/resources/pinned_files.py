@@ -97,7 +97,7 @@ class FilePlaces:
         self.addresses[number] = (pinned.address - extent.offset) % (1 << 64)
         self.hosts[number] = (pinned.host - extent.offset) % (1 << 64)
 
-    def of(self, begin: int, end: int) -> FilePlaces:
+    def slice(self, begin: int, end: int) -> FilePlaces:
         """Of some that follow on each other."""
         return FilePlaces(self.addresses[begin:end], self.hosts[begin:end])
 
@@ -298,15 +298,15 @@ class PinnedFiles:
         for run in sorted(runs, key=lambda run: run.last_used):  # which take_run did not do with each extent
             for key in run.keys:
                 self._pinned.move_to_end(key)
-        held = self._held()
-        return [key for key, extent in self._pinned.items() if not extent.users and key not in held]
+        used = self._run_keys()
+        return [key for key, extent in self._pinned.items() if not extent.users and key not in used]
 
-    def _held(self) -> set[tuple[str, int]]:
+    def _run_keys(self) -> set[tuple[str, int]]:
         """What scans read as parts of runs."""
         return {key for runs in self._runs.values() for run in runs.values() if run.users for key in run.keys}
 
     def _is_used(self, key: tuple[str, int]) -> bool:
-        return self._pinned[key].users > 0 or key in self._held()
+        return self._pinned[key].users > 0 or key in self._run_keys()
 
     def _run_of(self, stored: Sequence[tuple[Fragment, Extent | None]]) -> PinnedRun | None:
         places = FilePlaces.none(len(stored))

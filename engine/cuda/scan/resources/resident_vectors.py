@@ -3,7 +3,8 @@
 Vectors are numbered through all fragments of a run (`ResidentVectors`): a table's, or some of a long one's.
 A vector takes 24 bytes for each column that is pruned by, 128 more if its parts are, 4 for each checksum, 32
 for those of parts, and one where a column has nulls. Where that is packed, it takes 16 for parameters, and of
-its parts 16 for bounds and 36 for checksums.
+its parts 16 for bounds and 36 for checksums; of compressed strings 48 for parameters, and each fragment takes
+2,304 for symbols.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from bamquery.engine.cuda.scan.resources.host_blocks import HostBlocks
 from bamquery.engine.cuda.scan.resources.launcher import Launcher
 from bamquery.engine.cuda.scan.resources.row_bytes import RowBytes
 from bamquery.engine.cuda.session import CudaSession
+from bamquery.storage.encodings.encoding import BufferShape, ColumnShape
 from bamquery.storage.format.layout import VECTOR_ROWS, Extent
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.stored_buffers import StoredBuffers, stored_buffers
@@ -105,6 +107,7 @@ class ResidentVectors:
         self._payload_begins: dict[str, NDArray[np.int64]] = {}
         self._payload_breaks: dict[str, NDArray[np.int64]] = {}
         self._shapes: dict[str, tuple[float, bool]] = {}
+        self._string_shapes: dict[str, ColumnShape] = {}
         self._row_bytes: dict[str, RowBytes] = {}
         self.rows: Final = self._keep("rows", lambda: np.array([f.rows for f in fragments], np.uint32))
         self.firsts_address: Final = self._keep("firsts", lambda: self.firsts)
@@ -206,21 +209,34 @@ class ResidentVectors:
         return self.buffers(column)[0].packing is not None
 
     def is_compressed(self, column: str) -> bool:
-        """Whether only the host decodes the column; in all fragments, or in none."""
-        return self.buffers(column)[0].is_compressed
+        """Whether the column are compressed strings; in all fragments, or in none."""
+        return self.buffers(column)[0].compression is not None
 
     def parameters(self, column: str) -> int:
-        """A PackedVector for each vector of a packed column, on the GPU."""
+        """A PackedVector for each vector of a packed column, a StringVector of strings, on the GPU."""
 
         def make() -> NDArray[Any]:
-            packings = [buffers.packing for buffers in self.buffers(column)]
-            return np.concatenate([packing.parameters for packing in packings if packing is not None])
+            found = [buffers.packing or buffers.compression for buffers in self.buffers(column)]
+            return np.concatenate([of.parameters for of in found if of is not None])
 
         return self._keep(("parameters", column), make)
 
     def scales(self, column: str) -> int:
         """A PackedScale for each fragment of a packed column, on the GPU."""
         return self._keep(("scales", column), lambda: scales(self.buffers(column)))
+
+    def symbols(self, column: str) -> int:
+        """A StringSymbols for each fragment of a column of compressed strings, on the GPU.
+
+        Raises:
+            CorruptionError: they cannot be symbols.
+        """
+
+        def make() -> NDArray[Any]:
+            compressions = [buffers.compression for buffers in self.buffers(column)]
+            return np.concatenate([of.column.symbols_by_code() for of in compressions if of is not None])
+
+        return self._keep(("symbols", column), make)
 
     def packed_vectors(self, column: str) -> bytes:
         """The ScanPacked of a packed column, without payloads."""
@@ -229,7 +245,7 @@ class ResidentVectors:
         )
 
     def payloads(self, column: str) -> list[PayloadRanges]:
-        """Where the vectors of a packed column are in each fragment's buffer."""
+        """Where the vectors of a packed or compressed column are in each fragment's buffer."""
         with self._lock:
             found = self._payloads.get(column)
             if found is None:
@@ -286,6 +302,22 @@ class ResidentVectors:
                 bits = 8 * int(self.payload_sums(column)[-1]) / max(rows, 1)
                 found = bits, any(payloads.has_more for payloads in self.payloads(column))
                 self._shapes[column] = found
+            return found
+
+    def string_shape(self, column: str) -> ColumnShape:
+        """How rows of a column of compressed strings lie in blocks, on average over all fragments."""
+        with self._lock:
+            found = self._string_shapes.get(column)
+            if found is None:
+                bits, rows = np.zeros(2), 0
+                for fragment, buffers in zip(self.fragments, self.buffers(column), strict=True):
+                    assert buffers.compression is not None
+                    shape = buffers.compression.column.shape(np.arange(fragment.vector_count))
+                    bits += fragment.rows * np.array([buffer.bits for buffer in shape.buffers])
+                    rows += fragment.rows
+                ends, size = (bits / max(rows, 1)).tolist()
+                shapes = BufferShape(ends, width=2 * ends / 8 + 1), BufferShape(size, width=size / 8)
+                found = self._string_shapes[column] = ColumnShape(shapes, rounds=2, form="fsst")
             return found
 
     def row_bytes(self, columns: Sequence[str]) -> RowBytes:

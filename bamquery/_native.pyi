@@ -258,6 +258,8 @@ def unpack_rest(
     parameters: Buffer,
     column_rows: int,
     data_bytes: int,
+    divisor: int,
+    origin: int,
     rows: NDArray[np.int64],
     positions: NDArray[np.int64],
     words: Buffer,

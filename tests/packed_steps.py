@@ -22,7 +22,7 @@ def has_parts(vector: Any) -> bool:
 def first_special(vector: Any) -> int:
     """The first code that is no ordinary one."""
     special = int(vector["escapes_nulls"])
-    return (1 << int(vector["bits"])) - (special & 0x7FFF) - (special >> 15)
+    return (1 << int(vector["bits"])) - (special & 0x3FFF) - (special >> 15)
 
 
 def code_value(vector: Any, code: int, dtype: Any, scale: tuple[int, int]) -> Any:
@@ -62,7 +62,7 @@ def step_range(vector: Any, low: int, high: int, dtype: Any, scale: tuple[int, i
     """The values that a part from step `low` to step `high` may have; None: no bound, and NaN is possible."""
     shift = int(vector["bits"]) - 8
     ordered = ordered_codes(vector, dtype, scale)
-    escapes = bool(int(vector["escapes_nulls"]) & 0x7FFF)
+    escapes = bool(int(vector["escapes_nulls"]) & 0x3FFF)
     least = greatest = None
     if ordered and not (low == 0 and escapes):
         least = code_value(vector, min(low << shift, ordered - 1), dtype, scale)

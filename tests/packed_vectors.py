@@ -47,27 +47,32 @@ def packed(  # noqa: PLR0917 - a vector's parameters
     escapes: Sequence[int] = (),
     *,
     nulls: bool = False,
+    short: bool = False,
     dtype: Any = "int64",
     divisor: int = 1,
     origin: int = 0,
 ) -> Vector:
-    """A vector of those codes; `escapes` are bits of values, ascending."""
+    """A vector of those codes; `escapes` are bits of values, ascending; `short`: distances from the base."""
     codes = np.asarray(codes, np.uint64)
-    payload = pack_codes(codes, bits) + b"".join(int(e).to_bytes(8, "little") for e in escapes)
+    size = 4 if short else 8
+    stored = b"".join(int(e).to_bytes(size, "little", signed=short) for e in escapes)
+    payload = pack_codes(codes, bits) + stored
     first = (1 << bits) - len(escapes) - nulls
     valid = ~((codes == np.uint64((1 << bits) - 1)) & nulls)
     values = np.zeros(len(codes), dtype)
     for row, code in enumerate(codes.tolist()):
         if not valid[row]:
             continue
-        if code >= first:
+        if code >= first and not short:
             bits_of = int(escapes[code - first]).to_bytes(8, "little")
             values[row] = np.frombuffer(bits_of[: values.itemsize], dtype)[0]
         else:
-            values[row] = _decoded(base + code, form, exponent, np.dtype(dtype), divisor, origin)
+            number = base + (int(escapes[code - first]) if code >= first else code)
+            values[row] = _decoded(number, form, exponent, np.dtype(dtype), divisor, origin)
+    flags = len(escapes) | short << 14 | nulls << 15
     return Vector(
         payload + bytes(-len(payload) % 16),
-        np.array((0, bits, form << 5 | exponent, len(escapes) | nulls << 15, base), PACKED_VECTOR),
+        np.array((0, bits, form << 5 | exponent, flags, base), PACKED_VECTOR),
         values,
         valid,
     )

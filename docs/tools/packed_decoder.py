@@ -12,7 +12,7 @@ PACKED_VECTOR = np.dtype(
         ("offset", "<u4"),  # of the payload in the column's data, in units of 16 bytes
         ("bits", "u1"),  # of a code
         ("exponent_form", "u1"),  # low 5 bits: exponent of a decimal; high 3 bits: form
-        ("escapes_nulls", "<u2"),  # low 15 bits: number of escapes; high bit: whether there are nulls
+        ("escapes_nulls", "<u2"),  # 14 bits: escapes; a bit: these have 4 bytes; a bit: there are nulls
         ("base", "<i8"),
     ]
 )
@@ -30,7 +30,8 @@ def decode_vector(
     payload = data[16 * int(parameters["offset"]) :]
     bits = int(parameters["bits"])
     form, exponent = divmod(int(parameters["exponent_form"]), 32)
-    nulls, escapes = divmod(int(parameters["escapes_nulls"]), 1 << 15)
+    flags, escapes = divmod(int(parameters["escapes_nulls"]), 1 << 14)
+    nulls, short = divmod(flags, 2)
     if form == 3:  # raw: plain values, and a bitmap behind them
         values = payload[: rows * dtype.itemsize].view(dtype).copy()
         bitmap = payload[-(-values.nbytes // 16) * 16 :][:128] if nulls else np.full(128, 255, np.uint8)
@@ -40,22 +41,28 @@ def decode_vector(
     code_bytes = -(-rows // 128) * 16 * bits
     lines = np.unpackbits(payload[:code_bytes], count=rows * bits, bitorder="little").reshape(rows, bits)
     codes = lines.astype(np.uint64) @ (np.uint64(1) << np.arange(bits, dtype=np.uint64))
-    numbers = codes + np.array(int(parameters["base"]) % 2**64, np.uint64)
-    if form == 0:  # integer
-        divisor, origin = np.array(scale, np.uint64)
-        values = (numbers * divisor + origin).astype(dtype)
-    elif form == 1:  # decimal, correctly rounded
-        values = (numbers.view(np.int64).astype(np.float64) / float(f"1e{exponent}")).astype(dtype)
-    elif form == 2:  # float32, by its place among all of them
-        places = numbers.astype(np.uint32)
-        float_bits = np.where(places >> 31 == 1, places ^ np.uint32(1 << 31), ~places)
-        values = float_bits.view(np.float32).astype(dtype)
-    else:  # integer without divisor and origin
-        values = numbers.astype(dtype)
+    base = np.array(int(parameters["base"]) % 2**64, np.uint64)
+
+    def values_of(numbers: NDArray[np.uint64]) -> NDArray[Any]:
+        if form == 0:  # integer
+            divisor, origin = np.array(scale, np.uint64)
+            return (numbers * divisor + origin).astype(dtype)
+        if form == 1:  # decimal, correctly rounded
+            return (numbers.view(np.int64).astype(np.float64) / float(f"1e{exponent}")).astype(dtype)
+        if form == 2:  # float32, by its place among all of them
+            places = numbers.astype(np.uint32)
+            float_bits = np.where(places >> 31 == 1, places ^ np.uint32(1 << 31), ~places)
+            return float_bits.view(np.float32).astype(dtype)
+        return numbers.astype(dtype)  # integer without divisor and origin
 
     # The last codes are special: escapes, and NULL as the very last.
     first = (1 << bits) - escapes - nulls
-    whole = payload[code_bytes:][: 8 * escapes].view(np.uint64).astype(f"u{dtype.itemsize}").view(dtype)
+    if short:  # numbers, too
+        above = payload[code_bytes:][: 4 * escapes].view(np.int32).astype(np.int64).view(np.uint64)
+        whole = values_of(base + above)
+    else:  # bits of values
+        whole = payload[code_bytes:][: 8 * escapes].view(np.uint64).astype(f"u{dtype.itemsize}").view(dtype)
+    values = values_of(base + codes)
     is_null = codes == (1 << bits) - 1 if nulls else np.zeros(rows, bool)
     is_escape = (codes >= first) & ~is_null
     values[is_escape] = whole[(codes[is_escape] - np.uint64(first)).astype(np.int64)]

@@ -33,18 +33,22 @@ inline constexpr uint32_t kPackedForms = 5;
 /// The decode parameters of a vector, as files have them. bamquery.storage.encodings.packed.parameters has
 /// the same for numpy.
 ///
-/// Codes of b bits: `first_special()` ordinary ones, then as many escapes (whole values behind the codes),
-/// then NULL as the very last where there are nulls.
+/// Codes of b bits: `first_special()` ordinary ones, then as many escapes (values behind the codes), then
+/// NULL as the very last where there are nulls. Escapes are whole values of 8 bytes each, or, where all of
+/// them have numbers near the base, these as 4 bytes.
 struct PackedVector {
   uint32_t offset;         ///< Of the payload in the column's data, in units of 16 bytes.
   uint8_t bits;            ///< Of a code: 0 to 56; 64 if raw.
   uint8_t exponent_form;   ///< Low 5 bits: exponent of a decimal; high 3 bits: the form.
-  uint16_t escapes_nulls;  ///< Low 15 bits: how many escapes; high bit: whether there are nulls.
+  uint16_t escapes_nulls;  ///< Low 14 bits: how many escapes; then a bit whether these have 4 bytes, and
+                           ///< one whether there are nulls.
   int64_t base;
 
   BAMQUERY_CORE PackedForm form() const { return static_cast<PackedForm>(exponent_form >> 5); }
   BAMQUERY_CORE uint32_t exponent() const { return exponent_form & 31u; }
-  BAMQUERY_CORE uint32_t escapes() const { return escapes_nulls & 0x7fffu; }
+  BAMQUERY_CORE uint32_t escapes() const { return escapes_nulls & 0x3fffu; }
+  BAMQUERY_CORE bool has_short_escapes() const { return (escapes_nulls >> 14 & 1u) != 0; }
+  BAMQUERY_CORE uint32_t escape_bytes() const { return has_short_escapes() ? 4 : 8; }
   BAMQUERY_CORE bool has_nulls() const { return (escapes_nulls >> 15) != 0; }
   BAMQUERY_CORE bool is_raw() const { return bits == kPackedRawBits; }
   BAMQUERY_CORE uint64_t payload_start() const { return uint64_t{16} * offset; }
@@ -81,7 +85,8 @@ BAMQUERY_CORE uint64_t packed_bytes(const PackedVector& vector, uint32_t rows, u
   if (vector.is_raw()) {
     return packed_bitmap_start(rows, width) + (vector.has_nulls() ? kPackedBitmapBytes : 0u);
   }
-  return round_up_16(packed_code_bytes(vector.bits, rows) + uint64_t{8} * vector.escapes());
+  return round_up_16(packed_code_bytes(vector.bits, rows) +
+                     uint64_t{vector.escape_bytes()} * vector.escapes());
 }
 
 /// Which forms values of a type may have.
@@ -109,10 +114,11 @@ BAMQUERY_CORE PackedFault packed_fault(const PackedVector& vector, PackedType ty
   }
   if (form == PackedForm::kRaw ? !vector.is_raw() : vector.bits > kPackedMaxBits) return PackedFault::kBits;
   if (form == PackedForm::kRaw) {
-    if (vector.escapes() != 0) return PackedFault::kEscapes;
+    if (vector.escapes() != 0 || vector.has_short_escapes()) return PackedFault::kEscapes;
   } else {
     const uint64_t special = vector.escapes() + (vector.has_nulls() ? 1u : 0u);
-    if (vector.escapes() > kPackedMaxEscapes || special > uint64_t{1} << vector.bits) {
+    const bool none_short = vector.has_short_escapes() && vector.escapes() == 0;
+    if (vector.escapes() > kPackedMaxEscapes || special > uint64_t{1} << vector.bits || none_short) {
       return PackedFault::kEscapes;
     }
   }
@@ -186,9 +192,9 @@ BAMQUERY_CORE uint32_t float32_at(uint32_t place) {
 }
 BAMQUERY_CORE uint32_t float32_place(uint32_t bits) { return (bits >> 31) != 0 ? ~bits : bits ^ 0x80000000u; }
 
-/// A value of type T by its bits in the low bytes of `bits`: what an escape is.
+/// A value of type T by its bits in the low bytes of `bits`.
 template <typename T>
-BAMQUERY_CORE T packed_escape(uint64_t bits) {
+BAMQUERY_CORE T value_of_bits(uint64_t bits) {
   T value;
 #if defined(__CUDACC__)
   memcpy(&value, &bits, sizeof value);
@@ -206,10 +212,19 @@ BAMQUERY_CORE T packed_value(PackedForm form, uint32_t exponent, const PackedSca
     if (form == PackedForm::kDecimal) {
       return static_cast<T>(packed_decimal(static_cast<double>(static_cast<int64_t>(n)), exponent));
     }
-    return static_cast<T>(packed_escape<float>(float32_at(static_cast<uint32_t>(n))));
+    return static_cast<T>(value_of_bits<float>(float32_at(static_cast<uint32_t>(n))));
   } else {
     return static_cast<T>(form == PackedForm::kInteger ? n * scale.divisor + scale.origin : n);
   }
+}
+
+/// The value of an escape that begins with the lowest bytes of `word`.
+template <typename T>
+BAMQUERY_CORE T packed_escape(const PackedVector& vector, const PackedScale& scale, uint64_t word) {
+  if (!vector.has_short_escapes()) return value_of_bits<T>(word);
+  const auto above = static_cast<int64_t>(static_cast<int32_t>(static_cast<uint32_t>(word)));
+  return packed_value<T>(vector.form(), vector.exponent(), scale,
+                         static_cast<uint64_t>(vector.base) + static_cast<uint64_t>(above));
 }
 
 }  // namespace bamquery

@@ -22,9 +22,9 @@ from bamquery.storage.files.buffers import view
 from bamquery.storage.format.layout import FragmentLayout
 from bamquery.storage.statistics.parts import is_of_parts
 
-FORMAT: Final = b"5"
-KNOWN_FORMATS: Final = (b"3", b"4", FORMAT)
-"""Of which the first has no encoded columns, and the second no compressed strings."""
+FORMAT: Final = b"6"
+KNOWN_FORMATS: Final = (b"3", b"4", b"5", FORMAT)
+"""Of which the first has no encoded columns, the second no compressed strings, the third no short escapes."""
 FORMAT_KEY: Final = b"bamquery.vectors"
 LAYOUT_KEY: Final = b"bamquery.layout"
 SCHEMA_KEY: Final = b"bamquery.schema"

@@ -125,7 +125,7 @@ void test_hostile(const KindOf& kind) {
       vector.bits = static_cast<std::uint8_t>(random_bits() % 9 == 0 ? 64 : random_bits() % 57);
       vector.exponent_form &= 0x8f;
       vector.escapes_nulls =
-          static_cast<std::uint16_t>(vector.escapes_nulls & (random_bits() % 2 == 0 ? 0x8003 : 0x80ff));
+          static_cast<std::uint16_t>(vector.escapes_nulls & (random_bits() % 2 == 0 ? 0xc003 : 0xc0ff));
     }
     starts.push_back(std::int64_t{16} * vector.offset);
   }
@@ -161,7 +161,7 @@ void test_hostile(const KindOf& kind) {
       return words;
     };
     const auto rest = packed.unpack(taken, load(places), scale, values.get(), bitmap.get());
-    packed.unpack_rest(taken, rest.positions, load(rest.places), values.get(), bitmap.get());
+    packed.unpack_rest(taken, rest.positions, load(rest.places), scale, values.get(), bitmap.get());
   } catch (const std::invalid_argument&) {
     // impossible parameters
   }

@@ -51,7 +51,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     bool found = true;
     Value value{};
     if (reader.is_raw()) {
-      value = PackedReader<Value>::value_of_bits(word);
+      value = PackedReader<Value>::raw_of(word);
       marked = reader.has_nulls();
       more[i] = rows.payload(position) + packed_bitmap_start(reader.rows(), sizeof(Value)) + row / 8;
     } else {
@@ -61,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
       found = code < first;
       if (found) value = reader.value(code);
       more[i] = rows.payload(position) + packed_code_bytes(reader.bits(), reader.rows()) +
-                (marked ? 8 * (code - first) : 0);
+                (marked ? reader.parameters().escape_bytes() * (code - first) : 0);
     }
     to[i] = value;
     if (valid != nullptr) valid[i] = found ? 1 : 0;
@@ -83,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
       found = (words[i] >> position % 8 & 1) != 0;
       if (!found) to[i] = Value{};
     } else {
-      to[i] = PackedReader<Value>::value_of_bits(words[i]);
+      to[i] = reader.escape_of(words[i]);
     }
     if (valid != nullptr) valid[i] = found ? 1 : 0;
   }

@@ -150,12 +150,19 @@ class PackedReader {
 
   BAMQUERY_CORE T escape(uint32_t number) const {
     const uint64_t behind = packed_code_bytes(bits(), rows_);
-    return value_of_bits(reinterpret_cast<const uint64_t*>(payload_ + behind)[number]);
+    if (!parameters_.has_short_escapes()) {
+      return escape_of(reinterpret_cast<const uint64_t*>(payload_ + behind)[number]);
+    }
+    return escape_of(reinterpret_cast<const uint32_t*>(payload_ + behind)[number]);
+  }
+  /// The escape that begins with the lowest bytes of `word`.
+  BAMQUERY_CORE T escape_of(uint64_t word) const {
+    return Packed::widen(packed_escape<typename Packed::Type>(parameters_, scale_, word));
   }
 
-  /// What an escape of these bits, or a raw value, is.
-  BAMQUERY_CORE static T value_of_bits(uint64_t found) {
-    return Packed::widen(packed_escape<typename Packed::Type>(found));
+  /// What a raw value of these bits is.
+  BAMQUERY_CORE static T raw_of(uint64_t found) {
+    return Packed::widen(value_of_bits<typename Packed::Type>(found));
   }
 
   /// Of a vector that is raw.

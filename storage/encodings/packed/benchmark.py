@@ -125,7 +125,7 @@ def _take(column: _Column, taken: NDArray[np.int64], out: NDArray[Any]) -> None:
 
     first = load(_native.packed_places(*about, taken))
     positions, rest = _native.unpack_rows(*about, *column.scale, taken, first, out, bitmap)
-    _native.unpack_rest(*about, taken, positions, load(rest), out, bitmap)
+    _native.unpack_rest(*about, *column.scale, taken, positions, load(rest), out, bitmap)
 
 
 def _key(value: Any) -> int:

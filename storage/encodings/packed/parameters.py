@@ -20,7 +20,8 @@ PACKED_VECTOR: Final = np.dtype(
         ("base", "<i8"),
     ]
 )
-"""`offset` in units of 16 bytes; 5 bits of exponent below 3 of form; a bit for nulls above 15 of escapes."""
+"""`offset` in units of 16 bytes; 5 bits of exponent below 3 of form; 14 bits of escapes, a bit whether these
+are short, a bit for nulls."""
 
 INTEGER, DECIMAL, FLOAT32, RAW, UNSCALED = range(5)
 """Forms: what a number means. See PackedForm."""
@@ -59,7 +60,12 @@ def exponents(parameters: NDArray[Any]) -> NDArray[np.uint8]:
 
 def escapes(parameters: NDArray[Any]) -> NDArray[np.int64]:
     """How many escapes each vector has."""
-    return (parameters["escapes_nulls"] & 0x7FFF).astype(np.int64)
+    return (parameters["escapes_nulls"] & 0x3FFF).astype(np.int64)
+
+
+def has_short_escapes(parameters: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether each vector's escapes are numbers of 4 bytes instead of values of 8."""
+    return np.asarray(parameters["escapes_nulls"] >> 14 & 1 != 0, np.bool_)
 
 
 def has_nulls(parameters: NDArray[Any]) -> NDArray[np.bool_]:
@@ -76,7 +82,8 @@ def payload_bytes(parameters: NDArray[Any], rows: NDArray[np.int64], kind: str) 
     """Bytes of each vector's payload; `rows` are those of each vector."""
     raw = forms(parameters) == RAW
     bits = np.where(raw, 0, parameters["bits"]).astype(np.int64)
-    packed = _round_up(-(-rows // PART_ROWS) * UNIT * bits + 8 * escapes(parameters))
+    behind = np.where(has_short_escapes(parameters), 4, 8) * escapes(parameters)
+    packed = _round_up(-(-rows // PART_ROWS) * UNIT * bits + behind)
     plain = _round_up(rows * WIDTHS[kind]) + np.where(has_nulls(parameters), BITMAP_BYTES, 0)
     return np.where(raw, plain, packed)
 
@@ -98,7 +105,8 @@ def find_fault(
         (exponents(parameters) > np.where(form == DECIMAL, MAX_EXPONENT, 0), "its exponent is impossible"),
         (np.where(raw, bits != RAW_BITS, bits > MAX_BITS), "its codes are too wide"),
         (
-            np.where(raw, escapes(parameters) > 0, (special > codes) | (escapes(parameters) > MAX_ESCAPES)),
+            np.where(raw, escapes(parameters) > 0, (special > codes) | (escapes(parameters) > MAX_ESCAPES))
+            | (has_short_escapes(parameters) & (escapes(parameters) == 0)),
             "it has more escapes than codes",
         ),
         (

@@ -44,7 +44,7 @@ class SingleRows:
         if len(left):
             order = np.argsort(places, kind="stable")
             rest = reader.gather(base, *_LOAD, places[order], counters)
-            _native.unpack_rest(*self._column, rows, left[order], rest, values, bitmap)
+            _native.unpack_rest(*self._column, *self._scale, rows, left[order], rest, values, bitmap)
         valid = np.unpackbits(np.frombuffer(view(bitmap), np.uint8), count=len(rows), bitorder="little")
         nulls = len(rows) - int(np.count_nonzero(valid))
         return pa.Array.from_buffers(self._place.type, len(rows), [bitmap if nulls else None, values], nulls)

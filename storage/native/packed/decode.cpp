@@ -67,13 +67,14 @@ void look_up(SimdLevel level, const Payload& payload, const Code* codes, std::ui
   std::array<T, kCodes> table;
   decode_ordinary(level, every.data(), kCodes, vector, scale, table.data());
   const auto first = static_cast<std::uint32_t>(vector.first_special());
-  for (std::uint32_t e = 0; e < vector.escapes(); ++e) table[first + e] = packed_escape<T>(payload.escape(e));
+  for (std::uint32_t e = 0; e < vector.escapes(); ++e)
+    table[first + e] = packed_escape<T>(vector, scale, payload.escape(e));
   for (std::uint32_t row = 0; row < rows; ++row) out[row] = table[codes[row]];
 }
 
 template <typename T, typename Code>
 void insert_escapes(SimdLevel level, const Payload& payload, const CodeBuffer<Code>& codes,
-                    std::uint32_t rows, const PackedVector& vector, T* out) {
+                    std::uint32_t rows, const PackedVector& vector, const PackedScale& scale, T* out) {
   const std::uint64_t first = vector.first_special();
   VectorMask escaped;
   codes_within(level, codes, rows, first, first + vector.escapes() - 1, escaped.data());
@@ -81,7 +82,8 @@ void insert_escapes(SimdLevel level, const Payload& payload, const CodeBuffer<Co
   for (std::uint32_t word = 0; 64 * word < rows; ++word) {
     for (std::uint64_t left = escaped[word] & all[word]; left != 0; left &= left - 1) {
       const std::uint32_t row = 64 * word + static_cast<std::uint32_t>(std::countr_zero(left));
-      out[row] = packed_escape<T>(payload.escape(static_cast<std::uint32_t>(codes.codes[row] - first)));
+      const auto escape = static_cast<std::uint32_t>(codes.codes[row] - first);
+      out[row] = packed_escape<T>(vector, scale, payload.escape(escape));
     }
   }
 }
@@ -96,7 +98,7 @@ std::uint32_t decode_codes(SimdLevel level, const Payload& payload, const Packed
     look_up(level, payload, codes.codes, rows, vector, scale, out);
   } else {
     decode_ordinary(level, codes.codes, rows, vector, scale, out);
-    if (vector.escapes() > 0) insert_escapes(level, payload, codes, rows, vector, out);
+    if (vector.escapes() > 0) insert_escapes(level, payload, codes, rows, vector, scale, out);
   }
   if (!vector.has_nulls()) return 0;
   VectorMask null;

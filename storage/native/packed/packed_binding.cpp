@@ -224,8 +224,9 @@ py::tuple py_unpack_rows(const std::string& kind_name, const py::object& paramet
 }
 
 void py_unpack_rest(const std::string& kind_name, const py::object& parameters, std::int64_t column_rows,
-                    std::int64_t data_bytes, const RowArray& rows, const RowArray& positions,
-                    const py::object& words, const py::object& values, const py::object& bitmap) {
+                    std::int64_t data_bytes, std::uint64_t divisor, std::uint64_t origin,
+                    const RowArray& rows, const RowArray& positions, const py::object& words,
+                    const py::object& values, const py::object& bitmap) {
   const Kind& kind = find_kind(kind_name);
   const ByteView of_vectors(parameters, false);
   const ByteView loaded(words, false);
@@ -241,7 +242,7 @@ void py_unpack_rest(const std::string& kind_name, const py::object& parameters, 
   require((rows_of.size() + 7) / 8 <= valid.bytes().size(), "the bitmap is too small");
   const py::gil_scoped_release unlocked;
   PackedRows(kind.kind, vectors, column_rows, data_bytes)
-      .unpack_rest(rows_of, positions_of, words_of, to.writable().data(),
+      .unpack_rest(rows_of, positions_of, words_of, {divisor, origin}, to.writable().data(),
                    reinterpret_cast<std::uint8_t*>(valid.writable().data()));
 }
 
@@ -319,7 +320,8 @@ void bind_packed(py::module_& module) {
              arg("data_bytes"), arg("divisor"), arg("origin"), arg("rows"), arg("words"), arg("values"),
              arg("bitmap"));
   module.def("unpack_rest", &py_unpack_rest, arg("kind"), arg("parameters"), arg("column_rows"),
-             arg("data_bytes"), arg("rows"), arg("positions"), arg("words"), arg("values"), arg("bitmap"));
+             arg("data_bytes"), arg("divisor"), arg("origin"), arg("rows"), arg("positions"), arg("words"),
+             arg("values"), arg("bitmap"));
   module.def("simd_levels", &py_simd_levels);
   module.def("use_simd_level", &py_use_simd_level, arg("name"));
 }

@@ -77,8 +77,9 @@ class EscapeSteps {
         least_(ordered_ == 0 ? 0 : key(0)),
         greatest_(ordered_ == 0 ? 0 : key(ordered_ - 1)) {}
 
-  void find(std::uint64_t bits, std::uint8_t& low, std::uint8_t& high) const {
-    const OrderKey<T> escape = order_key(packed_escape<T>(bits));
+  /// `word` begins with the escape.
+  void find(std::uint64_t word, std::uint8_t& low, std::uint8_t& high) const {
+    const OrderKey<T> escape = order_key(packed_escape<T>(vector_, scale_, word));
     if (ordered_ == 0 || escape < least_) {
       low = 0;
       high = ordered_ == 0 ? kPackedLastStep : std::uint8_t{0};

@@ -57,6 +57,7 @@ Payload::Payload(std::span<const std::byte> data, std::int64_t start, const Pack
   const PackedFault fault = packed_fault(vector, kind.type, count, kind.width, available);
   if (fault != PackedFault::kNone) throw_packed_fault(number, fault);
   escapes_ = vector.is_raw() ? 0 : packed_code_bytes(vector.bits, count);
+  escape_bytes_ = vector.escape_bytes();
   const std::size_t bytes = packed_bytes(vector, count, kind.width);
   bytes_ = data.data() + at;
   if (bytes + kCodeSlack > available) {

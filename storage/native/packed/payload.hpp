@@ -63,11 +63,11 @@ class Payload {
   Payload& operator=(const Payload&) = delete;
 
   const std::byte* bytes() const { return bytes_; }
-  /// Bits of escape number `index`, which is below vector.escapes().
+  /// The word that begins with escape number `index`, which is below vector.escapes().
   std::uint64_t escape(std::uint32_t index) const {
-    std::uint64_t bits;
-    __builtin_memcpy(&bits, bytes_ + escapes_ + 8 * std::size_t{index}, sizeof bits);
-    return bits;
+    std::uint64_t word;  // may end behind the payload, where there is slack
+    __builtin_memcpy(&word, bytes_ + escapes_ + std::size_t{escape_bytes_} * index, sizeof word);
+    return word;
   }
 
  private:
@@ -75,6 +75,7 @@ class Payload {
 
   const std::byte* bytes_;
   std::size_t escapes_;
+  std::uint32_t escape_bytes_;
   std::array<std::byte, kMost + kCodeSlack> copy_;  // not set before it is needed
 };
 

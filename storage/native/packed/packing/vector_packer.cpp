@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 #include <type_traits>
 
@@ -13,7 +14,7 @@ namespace {
 constexpr std::uint32_t kSampled = 32;
 constexpr std::uint32_t kTriedExponents = 3;
 constexpr std::uint32_t kSearchEvery = 16;  // vectors, where searching did not pay lately
-constexpr double kPayingBits = 0.25;        // a row
+constexpr double kPayingBits = 0.03;        // a row
 
 template <typename T>
 std::uint64_t bits_of_value(T value) {
@@ -165,7 +166,7 @@ const VectorNumbers& VectorPacker<T>::consider(PackedForm form, std::uint32_t ex
 
 template <typename T>
 CodeWindow VectorPacker<T>::find_window(const VectorNumbers& numbers) {
-  SpecialCounts special{rows_, 0, numbers.misfits, nulls_};
+  SpecialCounts special{rows_, 0, numbers.misfits, nulls_, has_short_escapes(numbers) ? 4u : 8u};
   if (numbers.misfits > 0) {
     distinct_.clear();
     for (std::uint32_t m = 0; m < numbers.misfits; ++m) {
@@ -196,7 +197,16 @@ bool VectorPacker<T>::is_search_due(std::uint32_t bits) const {
          (unsearched_ == kSearchEvery || usual_bits_ == 0 || gain_ >= kPayingBits || bits > usual_bits_ + 2);
 }
 
-// Codes of values_, and how many escapes there are; they are in distinct_ then, ascending.
+// Whether numbers say all, and are so near to each other that the distance from any base takes 4 bytes.
+template <typename T>
+bool VectorPacker<T>::has_short_escapes(const VectorNumbers& numbers) {
+  const std::uint64_t range =
+      static_cast<std::uint64_t>(numbers.high) - static_cast<std::uint64_t>(numbers.low);
+  return numbers.misfits == 0 && range <= std::numeric_limits<std::int32_t>::max();
+}
+
+// Codes of values_, and how many escapes there are; they are in distinct_ then, ascending: bits of values, or
+// distances of numbers from the least one.
 template <typename T>
 std::uint32_t VectorPacker<T>::assign_codes(std::uint64_t& first) {
   const VectorNumbers& numbers = numbers_[best_.slot];
@@ -219,9 +229,13 @@ std::uint32_t VectorPacker<T>::assign_codes(std::uint64_t& first) {
     special += codes_[i] >= window.width ? 1 : 0;
   }
   distinct_.clear();
+  const bool as_numbers = has_short_escapes(numbers);
   std::array<std::uint16_t, kPackedVectorRows> places, ranks;
   for (std::uint32_t s = 0; s < special; ++s) {
-    places[s] = static_cast<std::uint16_t>(distinct_.add(bits_of_value(values_[rows[s]])));
+    const auto above =
+        static_cast<std::uint64_t>(numbers.numbers[rows[s]]) - static_cast<std::uint64_t>(numbers.low);
+    places[s] =
+        static_cast<std::uint16_t>(distinct_.add(as_numbers ? above : bits_of_value(values_[rows[s]])));
   }
   distinct_.sort(ranks);
   first -= distinct_.size();
@@ -242,7 +256,9 @@ PackedVector VectorPacker<T>::store(std::vector<std::byte>& payload) {
     vector.base = best_.window.base;
     escapes = assign_codes(first);
   }
-  vector.escapes_nulls = static_cast<std::uint16_t>(escapes | (nulls_ ? 1u << 15 : 0u));
+  const bool as_numbers = escapes > 0 && has_short_escapes(numbers_[best_.slot]);
+  vector.escapes_nulls =
+      static_cast<std::uint16_t>(escapes | (as_numbers ? 1u << 14 : 0u) | (nulls_ ? 1u << 15 : 0u));
   const std::size_t start = payload.size();
   if (bits == 0 && escapes == 0) return vector;
   const std::size_t size = packed_bytes(vector, rows_, sizeof(T));
@@ -257,9 +273,13 @@ PackedVector VectorPacker<T>::store(std::vector<std::byte>& payload) {
   }
   std::byte* at = payload.data() + start + packed_code_bytes(bits, rows_);
   std::memset(at, 0, static_cast<std::size_t>(payload.data() + payload.size() - at));
-  for (std::uint32_t e = 0; e < escapes; ++e, at += 8) {
-    const std::uint64_t value = distinct_.value(e);
-    std::memcpy(at, &value, sizeof value);
+  const std::uint32_t each = vector.escape_bytes();
+  for (std::uint32_t e = 0; e < escapes; ++e, at += each) {
+    std::uint64_t value = distinct_.value(e);
+    if (as_numbers) {
+      value += static_cast<std::uint64_t>(numbers_[best_.slot].low) - static_cast<std::uint64_t>(vector.base);
+    }
+    std::memcpy(at, &value, each);  // the least significant bytes come first
   }
   payload.resize(start + size);
   return vector;

@@ -41,6 +41,7 @@ class VectorPacker {
   const VectorNumbers& consider(PackedForm form, std::uint32_t exponent);
   CodeWindow find_window(const VectorNumbers& numbers);
   bool is_search_due(std::uint32_t bits) const;
+  static bool has_short_escapes(const VectorNumbers& numbers);
   std::uint32_t assign_codes(std::uint64_t& first);
   PackedVector store(std::vector<std::byte>& payload);
   PackedVector store_raw(const T* values, std::vector<std::byte>& payload) const;

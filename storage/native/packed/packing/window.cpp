@@ -12,8 +12,130 @@ namespace {
 constexpr std::uint32_t kFewBits = 6;
 constexpr std::uint32_t kFewValues = 1u << kFewBits;
 
-std::uint64_t payload_bits(std::uint32_t bits, std::uint64_t escapes, std::uint32_t rows) {
-  return 8 * round_up_16(packed_code_bytes(bits, rows) + 8 * escapes);
+std::uint64_t payload_bits(std::uint32_t bits, std::uint64_t escapes, const SpecialCounts& special) {
+  return 8 * round_up_16(packed_code_bytes(bits, special.rows) + special.escape_bytes * escapes);
+}
+
+// Numbers of a vector as distances from the least one, which are looked at from both ends.
+template <typename Offset>
+struct CutOffsets {
+  SimdLevel level;
+  const CodeBuffer<Offset>& offsets;
+  std::uint32_t count;
+  std::uint64_t range;
+
+  /// How many are from `first` to `last`; bits of `found` say which.
+  std::uint32_t within(std::uint64_t first, std::uint64_t last, VectorMask& found) const {
+    codes_within(level, offsets, count, first, last, found.data());
+    std::uint32_t set = 0;
+    for (std::uint32_t word = 0; 64 * word < count; ++word) {
+      if (64 * word + 64 > count) found[word] &= (std::uint64_t{1} << count % 64) - 1;
+      set += static_cast<std::uint32_t>(std::popcount(found[word]));
+    }
+    return set;
+  }
+};
+template <typename Offset>
+CutOffsets(SimdLevel, const CodeBuffer<Offset>&, std::uint32_t, std::uint64_t) -> CutOffsets<Offset>;
+
+// Whether codes of one bit less may do for all numbers but `allowed`: half of the codes are within five
+// eighths of them, wherever they begin. Mostly they are not, and that is known soon.
+template <typename Offset>
+bool may_halve(const CutOffsets<Offset>& numbers, std::uint32_t bits, std::uint32_t allowed) {
+  if (bits > kPackedMaxBits) return true;
+  std::array<std::uint32_t, 9> below{};
+  VectorMask found;
+  for (std::uint64_t eighth = 1; eighth < below.size(); ++eighth) {
+    const std::uint64_t end = eighth << (bits - 3);
+    below[eighth] = end > numbers.range ? numbers.count : numbers.within(0, end - 1, found);
+  }
+  for (std::size_t first = 0; first + 5 < below.size(); ++first) {
+    if (below[first + 5] - below[first] + allowed >= numbers.count) return true;
+  }
+  return false;
+}
+
+// The numbers at one end that may be left out, and the next one. Number i is `values[i]` away from the end,
+// and `rows[i]` rows have one that is nearer to it.
+struct Tail {
+  std::uint32_t size = 0;
+  std::array<std::uint64_t, kPackedVectorRows / 16 + 1> values;
+  std::array<std::uint32_t, kPackedVectorRows / 16 + 1> rows;
+};
+
+// How far in a tail goes is found by halving: counting takes an instruction for some numbers at once, and
+// sorting all of them does not.
+template <typename Offset>
+Tail find_tail(const CutOffsets<Offset>& numbers, std::uint32_t allowed, bool above) {
+  const std::uint64_t range = numbers.range;
+  VectorMask nearer;
+  const auto count_nearer = [&](std::uint64_t distance) {
+    if (distance == 0) return 0u;
+    const std::uint64_t from = above ? range - (distance - 1) : 0;
+    return numbers.within(from, from + (distance - 1), nearer);
+  };
+  std::uint64_t least = 0, most = range;  // the greatest distance that few are nearer than is between these
+  while (least < most) {
+    const std::uint64_t middle = most - (most - least) / 2;
+    if (count_nearer(middle) <= allowed) {
+      least = middle;
+    } else {
+      most = middle - 1;
+    }
+  }
+  std::array<std::uint64_t, kPackedVectorRows / 16> distances;
+  const std::uint32_t outside = count_nearer(least);
+  std::uint32_t size = 0;
+  for (std::uint32_t word = 0; size < outside; ++word) {
+    for (std::uint64_t left = nearer[word]; left != 0; left &= left - 1) {
+      const auto at = 64 * word + static_cast<std::uint32_t>(std::countr_zero(left));
+      const std::uint64_t offset = numbers.offsets.codes[at];
+      distances[size++] = above ? range - offset : offset;
+    }
+  }
+  std::sort(distances.begin(), distances.begin() + size);
+  Tail tail;
+  for (std::uint32_t row = 0; row < size; ++row) {
+    if (row > 0 && distances[row] == distances[row - 1]) continue;
+    tail.values[tail.size] = distances[row];
+    tail.rows[tail.size++] = row;
+  }
+  tail.values[tail.size] = least;
+  tail.rows[tail.size++] = size;
+  return tail;
+}
+
+// What may be left out at an end is little, so that all pairs of a first and a last number are looked at.
+// Each distinct number outside takes a code.
+template <typename Offset>
+CodeWindow cut_ends(const CutOffsets<Offset>& numbers, std::int64_t low, const SpecialCounts& special,
+                    const CodeWindow& whole) {
+  const std::uint32_t allowed = special.rows / 16;
+  if (!may_halve(numbers, whole.bits, allowed)) return whole;
+  const Tail below = find_tail(numbers, allowed, false);
+  const Tail above = find_tail(numbers, allowed, true);
+  const std::uint64_t cut = below.values[below.size - 1] + above.values[above.size - 1];
+  const auto least_bits =
+      static_cast<std::uint32_t>(std::bit_width(numbers.range - std::min(cut, numbers.range)));
+  const std::uint64_t least = 8 * packed_code_bytes(least_bits, special.rows);
+  const std::uint32_t taken = special.escapes + (special.nulls ? 1 : 0);
+  CodeWindow best = whole;
+  for (std::uint32_t i = 0; i < below.size; ++i) {
+    for (std::uint32_t j = 0; j < above.size && below.rows[i] + above.rows[j] <= allowed; ++j) {
+      const std::uint64_t escapes = special.escapes + i + j;
+      if (least + 8 * special.escape_bytes * escapes >= best.payload_bits) break;
+      const std::uint64_t first = below.values[i], last = numbers.range - above.values[j];
+      if (last < first) break;
+      const std::uint64_t greatest = last - first + i + j + taken;
+      const auto bits = static_cast<std::uint32_t>(std::bit_width(greatest));
+      if (greatest < last - first || bits > kPackedMaxBits || escapes > kPackedMaxEscapes) continue;
+      const std::uint64_t cost = payload_bits(bits, escapes, special);
+      if (cost >= best.payload_bits) continue;
+      const std::uint64_t base = static_cast<std::uint64_t>(low) + first;
+      best = {static_cast<std::int64_t>(base), last - first + 1, bits, cost};
+    }
+  }
+  return best;
 }
 
 }  // namespace
@@ -23,14 +145,14 @@ CodeWindow whole_window(std::int64_t low, std::int64_t high, const SpecialCounts
   const std::uint64_t last = range + special.escapes + (special.nulls ? 1u : 0u);  // the greatest code
   const auto bits = static_cast<std::uint32_t>(std::bit_width(last));
   if (last < range || bits > kPackedMaxBits || special.escapes > kPackedMaxEscapes) return {};
-  return {low, range + 1, bits, payload_bits(bits, special.escapes, special.rows)};
+  return {low, range + 1, bits, payload_bits(bits, special.escapes, special)};
 }
 
 CodeWindow escapes_window(const SpecialCounts& special) {
   if (special.escapes > kPackedMaxEscapes) return {};
   const std::uint64_t last = special.escapes + (special.nulls ? 1u : 0u) - 1;
   const auto bits = static_cast<std::uint32_t>(std::bit_width(last));
-  return {0, 0, bits, payload_bits(bits, special.escapes, special.rows)};
+  return {0, 0, bits, payload_bits(bits, special.escapes, special)};
 }
 
 CodeWindow WindowSearch::find(SimdLevel level, std::span<const std::int64_t> numbers, std::int64_t low,
@@ -45,11 +167,16 @@ CodeWindow WindowSearch::find(SimdLevel level, std::span<const std::int64_t> num
     few = distinct_.size() <= kFewValues;
   }
   if (few) return find_among_few(rows, low, special, whole);
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    offsets_.codes[i] = static_cast<std::uint64_t>(numbers[i]) - from;
-  }
-  return cut_ends(level, static_cast<std::uint32_t>(numbers.size()), low,
-                  static_cast<std::uint64_t>(high) - from, special, whole);
+  const std::uint64_t range = static_cast<std::uint64_t>(high) - from;
+  const auto cut = [&](auto& offsets) {
+    using Offset = std::remove_reference_t<decltype(offsets.codes[0])>;
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      offsets.codes[i] = static_cast<Offset>(static_cast<std::uint64_t>(numbers[i]) - from);
+    }
+    const CutOffsets numbers_cut{level, offsets, static_cast<std::uint32_t>(numbers.size()), range};
+    return cut_ends(numbers_cut, low, special, whole);
+  };
+  return range >> 32 == 0 ? cut(narrow_) : cut(wide_);
 }
 
 // All windows of all widths, narrow ones first: whatever is dearer than the best so far ends it.
@@ -65,7 +192,7 @@ CodeWindow WindowSearch::find_among_few(std::span<const std::uint32_t> rows, std
   CodeWindow best = whole;
   const std::uint32_t allowed = special.rows / 16;
   for (std::uint32_t bits = 0; bits <= kPackedMaxBits; ++bits) {
-    if (payload_bits(bits, special.escapes, special.rows) >= best.payload_bits) break;
+    if (payload_bits(bits, special.escapes, special) >= best.payload_bits) break;
     const std::uint64_t codes = std::uint64_t{1} << bits;
     // As the first value rises, the last one may, too. Each value outside takes a code, so that one more of
     // them is never worse for what is to fit.
@@ -80,79 +207,13 @@ CodeWindow WindowSearch::find_among_few(std::span<const std::uint32_t> rows, std
       if (!fits(last)) continue;
       if (bits > kFewBits && before[count] - (before[last + 1] - before[first]) > allowed) continue;
       const std::uint64_t escapes = special.escapes + count - 1 - (last - first);
-      const std::uint64_t cost = payload_bits(bits, escapes, special.rows);
+      const std::uint64_t cost = payload_bits(bits, escapes, special);
       if (escapes <= kPackedMaxEscapes && cost < best.payload_bits) {
         const std::uint64_t base = static_cast<std::uint64_t>(low) + distinct_.value(first);
         const std::uint64_t width = distinct_.value(last) - distinct_.value(first) + 1;
         best = {static_cast<std::int64_t>(base), width, bits, cost};
       }
     }
-  }
-  return best;
-}
-
-// Bit by bit: cuts off what is above, or else below, a window of one bit less, until too many rows are
-// outside.
-CodeWindow WindowSearch::cut_ends(SimdLevel level, std::uint32_t count, std::int64_t low, std::uint64_t range,
-                                  const SpecialCounts& special, const CodeWindow& whole) {
-  CodeWindow best = whole;
-  const std::uint32_t allowed = special.rows / 16;
-  const std::uint32_t taken = special.escapes + (special.nulls ? 1 : 0);
-  std::uint64_t first = 0, last = range;  // offsets that are inside
-  VectorMask inside;
-  // The window of `codes` codes at one end, if it leaves out few rows; then `first` and `last` are its own.
-  const auto cut = [&](std::uint64_t codes, bool top, std::uint32_t& escapes) {
-    escapes = 0;
-    for (int round = 0; round < 3 && taken + escapes < codes; ++round) {
-      const std::uint64_t span = std::min(codes - taken - escapes - 1, last - first);
-      const std::uint64_t next_first = top ? first : last - span;
-      const std::uint64_t next_last = top ? first + span : last;
-      codes_within(level, offsets_, count, next_first, next_last, inside.data());
-      const VectorMask all = first_rows(count);
-      std::uint32_t outside = 0;
-      for (std::size_t word = 0; word < all.size(); ++word) {
-        inside[word] = all[word] & (64 * word < count ? ~inside[word] : 0);
-        outside += static_cast<std::uint32_t>(std::popcount(inside[word]));
-      }
-      if (outside > allowed) return false;
-      distinct_.clear();
-      for (std::size_t word = 0; word < all.size(); ++word) {
-        for (std::uint64_t left = inside[word]; left != 0; left &= left - 1) {
-          distinct_.add(offsets_.codes[64 * word + static_cast<std::size_t>(std::countr_zero(left))]);
-        }
-      }
-      if (distinct_.size() <= escapes) {
-        first = next_first;
-        last = next_last;
-        return true;
-      }
-      escapes = distinct_.size();
-    }
-    return false;
-  };
-  const auto range_bits = static_cast<std::uint32_t>(std::bit_width(range));
-  for (std::uint32_t bits = std::min({range_bits, kPackedMaxBits, whole.bits}); bits > kFewBits; --bits) {
-    if (payload_bits(bits, special.escapes, special.rows) >= best.payload_bits) continue;
-    std::uint32_t escapes;
-    const std::uint64_t codes = std::uint64_t{1} << bits;
-    if (!cut(codes, true, escapes) && !cut(codes, false, escapes)) break;
-    // What is left may need far fewer bits: outliers are far away.
-    std::uint64_t least = last, most = first;
-    for (std::uint32_t i = 0; i < count; ++i) {
-      const std::uint64_t offset = offsets_.codes[i];
-      const bool kept = offset - first <= last - first;
-      least = kept && offset < least ? offset : least;
-      most = kept && offset > most ? offset : most;
-    }
-    first = least;
-    last = most;
-    bits = std::min(bits, static_cast<std::uint32_t>(std::bit_width(last - first + taken + escapes)));
-    const std::uint64_t cost = payload_bits(bits, special.escapes + escapes, special.rows);
-    if (cost < best.payload_bits) {
-      best = {static_cast<std::int64_t>(static_cast<std::uint64_t>(low) + first), last - first + 1, bits,
-              cost};
-    }
-    if (bits <= kFewBits) break;
   }
   return best;
 }

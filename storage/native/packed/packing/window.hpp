@@ -24,6 +24,7 @@ struct SpecialCounts {
   std::uint32_t escapes;  ///< Distinct values that are no numbers.
   std::uint32_t hits;     ///< Rows that have one of them.
   bool nulls;
+  std::uint32_t escape_bytes;  ///< Of each escape, those included that a window makes of numbers.
 };
 
 /// The window of all numbers, from `low` to `high`.
@@ -35,8 +36,7 @@ CodeWindow escapes_window(const SpecialCounts& special);
 /// Finds windows that leave outliers to escapes.
 class WindowSearch {
  public:
-  /// A cheap window; `whole` is that of all `numbers`, which are between `low` and `high`. Of up to 64
-  /// distinct numbers it is the cheapest; of more, one that cutting off what is above or below finds.
+  /// The cheapest window; `whole` is that of all `numbers`, which are between `low` and `high`.
   ///
   /// Codes of more than 6 bits leave at most 1/16 of the rows to escapes: each costs a second read where
   /// single rows are read. Narrower ones are a small dictionary, whose escapes cost little.
@@ -46,11 +46,10 @@ class WindowSearch {
  private:
   CodeWindow find_among_few(std::span<const std::uint32_t> rows, std::int64_t low,
                             const SpecialCounts& special, const CodeWindow& whole);
-  CodeWindow cut_ends(SimdLevel level, std::uint32_t count, std::int64_t low, std::uint64_t range,
-                      const SpecialCounts& special, const CodeWindow& whole);
 
   DistinctBits distinct_;
-  CodeBuffer<std::uint64_t> offsets_;
+  CodeBuffer<std::uint32_t> narrow_;
+  CodeBuffer<std::uint64_t> wide_;
 };
 
 }  // namespace bamquery

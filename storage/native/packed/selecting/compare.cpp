@@ -55,7 +55,8 @@ void find_codes(PackedPredicate& predicate, const Payload& payload, const Packed
   }
   passing.end_ordinary();
   for (std::uint32_t e = 0; e < vector.escapes(); ++e) {
-    const WideOrderKey key = wide_key(predicate.kind(), packed_escape<T>(payload.escape(e)));
+    const WideOrderKey key =
+        wide_key(predicate.kind(), packed_escape<T>(vector, predicate.scale(), payload.escape(e)));
     if (predicate.passes(key)) passing.add(first + e, first + e);
   }
   if (predicate.nulls_pass() && vector.has_nulls()) passing.add(vector.null_code(), vector.null_code());

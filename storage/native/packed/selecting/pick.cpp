@@ -33,7 +33,8 @@ T decode_row(const Payload& payload, const PackedVector& vector, std::uint32_t r
     return packed_value<T>(vector.form(), vector.exponent(), scale, n);
   }
   valid = code != vector.null_code();
-  return valid ? packed_escape<T>(payload.escape(static_cast<std::uint32_t>(code - first))) : T{0};
+  return valid ? packed_escape<T>(vector, scale, payload.escape(static_cast<std::uint32_t>(code - first)))
+               : T{0};
 }
 
 // The rows at `positions`, `before` of which are those of other vectors.

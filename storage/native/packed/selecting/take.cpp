@@ -86,7 +86,7 @@ PackedRows::Rest PackedRows::unpack(std::span<const std::int64_t> rows, std::spa
     for_rows(
         rows, [&](std::size_t i, std::uint32_t row, const PackedVector& vector, std::uint32_t of_vector) {
           if (vector.is_raw()) {
-            store_value(kind_, packed_escape<T>(words[i]), i, values);
+            store_value(kind_, value_of_bits<T>(words[i]), i, values);
             if (!vector.has_nulls()) return;
             const std::uint64_t bitmap_at =
                 vector.payload_start() + packed_bitmap_start(of_vector, packed_.width);
@@ -100,15 +100,16 @@ PackedRows::Rest PackedRows::unpack(std::span<const std::int64_t> rows, std::spa
           }
           store_value(kind_, T{0}, i, values);
           if (code == vector.null_code()) return clear_bit(bitmap, i);
-          read_on(i, vector.payload_start() + packed_code_bytes(vector.bits, of_vector) + 8 * (code - first));
+          read_on(i, vector.payload_start() + packed_code_bytes(vector.bits, of_vector) +
+                         vector.escape_bytes() * (code - first));
         });
   });
   return rest;
 }
 
 void PackedRows::unpack_rest(std::span<const std::int64_t> rows, std::span<const std::int64_t> positions,
-                             std::span<const std::uint64_t> words, std::byte* values,
-                             std::uint8_t* bitmap) const {
+                             std::span<const std::uint64_t> words, const PackedScale& scale,
+                             std::byte* values, std::uint8_t* bitmap) const {
   std::vector<std::int64_t> asked;
   asked.reserve(positions.size());
   for (const std::int64_t position : positions) {
@@ -121,7 +122,7 @@ void PackedRows::unpack_rest(std::span<const std::int64_t> rows, std::span<const
     for_rows(asked, [&](std::size_t i, std::uint32_t row, const PackedVector& vector, std::uint32_t) {
       const auto at = static_cast<std::size_t>(positions[i]);
       if (!vector.is_raw()) {
-        store_value(kind_, packed_escape<T>(words[i]), at, values);
+        store_value(kind_, packed_escape<T>(vector, scale, words[i]), at, values);
       } else if (((words[i] >> (row % 64)) & 1) == 0) {
         store_value(kind_, T{0}, at, values);
         clear_bit(bitmap, at);

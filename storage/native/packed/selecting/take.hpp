@@ -37,7 +37,8 @@ class PackedRows {
 
   /// Puts the rest into what `unpack` has written, made of the words at the rest's places.
   void unpack_rest(std::span<const std::int64_t> rows, std::span<const std::int64_t> positions,
-                   std::span<const std::uint64_t> words, std::byte* values, std::uint8_t* bitmap) const;
+                   std::span<const std::uint64_t> words, const PackedScale& scale, std::byte* values,
+                   std::uint8_t* bitmap) const;
 
  private:
   template <typename Function>

@@ -90,6 +90,8 @@ def forms(rows: int, dtype: Any, seed: int = 0) -> list[Vector]:
             options: dict[str, Any] = {"exponent": exponent, "dtype": kind}
             found.append(packed(codes, bits, DECIMAL, -3, **options))
             found.append(packed(codes, bits, DECIMAL, -3, escapes=words, nulls=True, **options))
+            options |= {"nulls": True, "short": True, "escapes": [-12345, -1, 1 << 30]}
+            found.append(packed(codes, bits, DECIMAL, 7, **options))
         if kind.itemsize == 8:
             base = 0x80000000 | int(np.array(1.5, np.float32).view(np.uint32))
             found.append(packed(random.integers(0, 1 << 12, rows), 12, FLOAT32, base, dtype=kind))
@@ -98,8 +100,10 @@ def forms(rows: int, dtype: Any, seed: int = 0) -> list[Vector]:
             found.append(
                 packed(random.integers(0, 1 << 12, rows), 12, FLOAT32, 0x7FFFFF00 - 0x2000, dtype=kind)
             )
-        found.append(packed(np.zeros(rows), 0, DECIMAL, 25, 1, dtype=kind))
-        found.append(packed(np.zeros(rows), 0, DECIMAL, escapes=words[:1], dtype=kind))
+        found += [
+            packed(np.zeros(rows), 0, DECIMAL, 25, 1, dtype=kind),
+            packed(np.zeros(rows), 0, DECIMAL, escapes=words[:1], dtype=kind),
+        ]
         found.append(packed(np.zeros(rows), 0, DECIMAL, nulls=True, dtype=kind))
         return found
     limits = np.iinfo(kind)
@@ -121,6 +125,8 @@ def forms(rows: int, dtype: Any, seed: int = 0) -> list[Vector]:
             form = INTEGER if narrow else UNSCALED
             base = 0 if narrow else limits.min
             found.append(packed(codes, bits, form, base, escapes=words, nulls=bits > 2, **options))
+            far = options | {"nulls": bits > 2, "short": True, "escapes": [-(1 << 31), (1 << 31) - 1]}
+            found.append(packed(codes, bits, form, base, **far))
     top = np.arange(rows) % 28  # codes that are not in use would wrap
     found.append(packed(top, 5, UNSCALED, limits.max - 27 - (2**64 if kind == np.uint64 else 0), **options))
     found.append(packed(top, 5, INTEGER, (limits.max - 2) // 3 - 27, **options))
@@ -249,6 +255,7 @@ def test_impossible_parameters_read_nothing(emulator: Emulator) -> None:
         (0, 3, 0, 9, 0),
         (0, 12, 0, 1024, 0),
         (0, 0, 0, 1 << 15 | 1, 0),
+        (0, 9, 0, 1 << 14, 0),
         (0, 5, 7 << 5, 0, 0),
         (0, 5, DECIMAL << 5 | 31, 0, 0),
         (0, 5, RAW << 5, 0, 0),

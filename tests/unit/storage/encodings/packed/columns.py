@@ -84,7 +84,7 @@ class Packed:
         values = np.full(self.stored_bytes(len(rows)), 0xA5, np.uint8)
         bitmap = np.zeros(-(-len(rows) // 8), np.uint8)
         positions, rest = _native.unpack_rows(*about, *self.scale, rows, self._words(places), values, bitmap)
-        _native.unpack_rest(*about, rows, positions, self._words(rest), values, bitmap)
+        _native.unpack_rest(*about, *self.scale, rows, positions, self._words(rest), values, bitmap)
         valid = np.unpackbits(bitmap, count=len(rows), bitorder="little").astype(bool)
         return plain_values(self.kind, values, len(rows)), valid
 

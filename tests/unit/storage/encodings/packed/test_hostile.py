@@ -47,8 +47,11 @@ def one(kind: str, rows: int = 1024, data: int = 16384, **fields: int) -> Packed
         (one("int32", bits=0, escapes_nulls=1 | 1 << 15), "more escapes"),
         (one("int32", bits=20, escapes_nulls=1024), "more escapes"),
         (one("int32", bits=64, exponent_form=form(known.RAW), escapes_nulls=1), "more escapes"),
+        (one("int32", bits=64, exponent_form=form(known.RAW), escapes_nulls=1 << 14), "more escapes"),
+        (one("int32", bits=20, escapes_nulls=1 << 14), "more escapes"),
         (one("int32", bits=13, data=1663), "outside"),
         (one("int32", bits=13, data=1664 + 15, escapes_nulls=1), "outside"),
+        (one("int32", bits=13, data=1664 + 16, escapes_nulls=1 << 14 | 5), "outside"),
         (one("int64", bits=64, data=8191, exponent_form=form(known.RAW)), "outside"),
         (
             one("int64", bits=64, data=8192 + 127, exponent_form=form(known.RAW), escapes_nulls=1 << 15),
@@ -91,7 +94,7 @@ def test_any_bytes_are_values_or_an_error(kind: str, seed: int) -> None:
     tame = random.random(vectors) < 0.7
     wild["bits"][tame] = random.choice([0, 1, 2, 7, 8, 25, 26, 33, 56, 64], int(tame.sum()))
     wild["exponent_form"][tame] &= 0x8F
-    wild["escapes_nulls"][tame] &= 0x8007
+    wild["escapes_nulls"][tame] &= 0xC007
     data = random.integers(0, 256, int(random.choice([0, 16, 4096, 40000]))).astype(np.uint8)
     wild["offset"][tame] = random.integers(0, len(data) // 16 + 2, int(tame.sum()))
     column = Packed(kind, rows, data, wild, (int(random.integers(1, 2**63)), int(random.integers(0, 2**63))))

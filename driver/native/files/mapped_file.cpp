@@ -171,6 +171,13 @@ ReadCounts MappedFile::gather(const RowItems& rows, std::byte* target) const {
   return read(random_, rows, work);
 }
 
+ReadCounts MappedFile::gather(const RowItems& rows, std::byte* target, HeldBlocks& held) const {
+  gather(rows, target);  // the page cache holds the bytes
+  const std::vector<std::int64_t> blocks = held.missing(this, rows, block_size_);
+  held.add(blocks, nullptr, block_size_);
+  return count_blocks(whole_blocks(blocks, block_size_), block_size_);
+}
+
 ReadCounts MappedFile::gather_bit_bytes(const BitItems& rows, std::byte* target) const {
   const std::byte* const from = random_.data();
   auto work = [&] {

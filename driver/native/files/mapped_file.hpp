@@ -24,6 +24,9 @@ class MappedFile final : public BlockFile {
 
  private:
   std::span<const std::byte> map(int advice) const;
+  /// Bytes of the longest run that is asked for before it is read.
+  template <typename Items>
+  std::int64_t longest_prefetch(std::span<const std::byte> mapped, const Items& items) const;
   template <typename Items, typename Work>
   ReadCounts read(std::span<const std::byte> mapped, const Items& items, Work& work) const;
 

@@ -47,9 +47,7 @@ def test_scattered_runs_bring_their_pages_only(path: Path, cold: MappedReader) -
     )
 
 
-def test_a_selection_without_pages_between_is_no_stream(
-    path: Path, cold: MappedReader
-) -> None:
+def test_a_selection_without_pages_between_is_no_stream(path: Path, cold: MappedReader) -> None:
     offsets = np.arange(8 << 20, 10 << 20, 2000)
     cold.read_ranges(offsets, np.full(len(offsets), 1000), ReadCounters())
     assert cached_bytes([path]) == 2 << 20

@@ -12,15 +12,18 @@ STUBS := pylibcudf-cu13==26.10.2 rmm-cu13==26.10.0
 NATIVE := pyproject.toml CMakeLists.txt $(shell find bamquery driver storage -name '*.cpp' -o -name '*.hpp')
 FORMATTED := $(filter %.cpp %.hpp,$(NATIVE)) $(wildcard driver/kernels/*.cu engine/kernels/*.cu engine/kernels/*/*.cu)
 
-.PHONY: demo test test-rest test-fast record-seconds test-slow test-forms test-torch random-queries random-casts random-calls random-files fuzz mutation lint format docs build check-tools clean
+.PHONY: demo test test-most test-rest test-fast record-seconds test-slow test-forms test-torch random-queries random-casts random-calls random-files fuzz mutation lint style types format docs build check-tools clean
 
 demo: $(VENV)/.installed-demo ## load real and generated trips, answer Q1-Q5, check them, draw
 	$(BIN)/bamquery taxi demo demo
 
-test: $(VENV)/.installed-test lint ## what lint checks, and each test that takes less than a quarter of a second: nine of ten
+test: $(VENV)/.installed-test style ## what lint checks, and each test that takes less than a quarter of a second: nine of ten
+	@$(MAKE) --no-print-directory --jobs 2 types test-most  # types take a minute of one core: beside the tests, none is idle
+
+test-most: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m "not slow" --take most -n auto --dist worksteal
 
-test-rest: $(VENV)/.installed-test ## the others, which CI runs after those: crashes, generators, programs, long queries
+test-rest: $(VENV)/.installed-test ## of each of the others as many cases as take a second, but one at least: crashes, generators, long queries
 	$(BIN)/python -m pytest -m "not slow" --take rest -n auto --dist worksteal
 
 # Of plans, functions, operators and fragments on the CPU; without devices, crashes, generators, programs and documents.
@@ -34,8 +37,9 @@ test-fast: $(VENV)/.installed-test ## for the inner loop: of the tests of these 
 record-seconds: $(VENV)/.installed-test ## all tests, and which of them take long
 	$(BIN)/python -m pytest -q -m "not slow" --record-seconds -n auto --dist worksteal
 
-test-slow: $(VENV)/.installed-test ## the long proofs, and the long forms of others
+test-slow: $(VENV)/.installed-test ## the long proofs, the long forms of others, and the cases that test-rest leaves out
 	$(BIN)/python -m pytest -m "slow or long" --long --timeout 3600
+	$(BIN)/python -m pytest -m "not slow and not long" --take beyond -n auto --dist worksteal
 
 FORMS := packed integer unscaled decimal float32 escapes raw fsst
 test-forms: $(VENV)/.installed-test ## operators and SQL over packed tables, all vectors in one form, then in the next
@@ -71,13 +75,17 @@ random-calls: $(VENV)/.installed-test ## calls of every function with arguments 
 random-files: $(VENV)/.installed-test ## CSV and JSON files, as many as N says, looked at by DuckDB too
 	$(BIN)/python -m tests.sql.randomized.files.compare --files $(N) --seed $(SEED) --jobs $$(nproc)
 
-lint: $(VENV)/.installed-test
+lint: style types ## all that is not run
+
+style: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/clang-format --dry-run --Werror $(FORMATTED)
 	$(BIN)/codespell
+
+types: $(VENV)/.installed-test
+	$(BIN)/mypy
 
 format: $(VENV)/.installed-test ## apply what lint checks
 	$(BIN)/ruff check --fix .

@@ -135,6 +135,12 @@ def pick_rows(
     ValueError: parameters are impossible, or there is no such position.
     """
 
+def fsst_symbols(symbols: bytes) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
+    """Symbols as files have them, by their codes: 256 times up to 8 bytes, and how many these are.
+
+    ValueError: there are no such symbols.
+    """
+
 def fsst_train(offsets: Buffer, rows: int, data: Buffer, data_start: int) -> bytes:
     """Symbols that make strings short, as files have them: how many, each one's length, their bytes.
 

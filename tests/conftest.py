@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from bamquery.storage.fragments import fsst_writer
 from bamquery.storage.read_planner import processor_profile
 from bamquery.storage.read_planner.corrections import Corrections
 from bamquery.storage.read_planner.device_profile import ASSUMED, DeviceProfile
 from tests.forced_forms import FORMS, forced_form
+from tests.selection.choice import CHOICES, Choice
 from tests.selection.effort import go_far
-from tests.selection.recorded_seconds import FAST_S, MOST_S, Recorder, split_tests
+from tests.selection.recorded_seconds import Recorder
 
 # No test asserts on a clock, and every run draws the same examples.
 settings.register_profile(
@@ -40,17 +40,10 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--long"):
         go_far()
+    if config.getoption("--take"):
+        config.pluginmanager.register(Choice(config.getoption("--take")))
     if config.getoption("--record-seconds") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Recorder())
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is known to take longer than is wanted, or all else."""
-    taken = config.getoption("--take")
-    if taken is not None:
-        shorter, longer = split_tests(items, FAST_S if taken == "fast" else MOST_S)
-        items[:], left = (longer, shorter) if taken == "rest" else (shorter, longer)
-        config.hook.pytest_deselected(items=left)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -88,8 +81,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--take",
-        choices=("fast", "most", "rest"),
-        help="tests that take little, or not much, or all but those (tests/selection/recorded_seconds.py)",
+        choices=CHOICES,
+        help="tests that take little; not much; some cases of each that takes more; the cases beyond those"
+        " (tests/selection/choice.py)",
     )
     parser.addoption("--record-seconds", action="store_true", help="write down which tests take long")
     parser.addoption("--site", help="the folder of the built site, for tests that look at its pages")
@@ -105,7 +99,6 @@ def assumed_volumes() -> Iterator[None]:
         patch.setattr(DeviceProfile, "measure", classmethod(lambda cls, path, kind: ASSUMED[kind]))
         patch.setattr(processor_profile, "_known", [processor_profile.ASSUMED_PROCESSOR])
         patch.setattr(Corrections, "learn", lambda *_: None)
-        patch.setattr(fsst_writer, "GPU_DEVICE", Path("/dev/none"))
         yield
 
 

@@ -209,6 +209,7 @@ def _bench(arguments: Sequence[str]) -> int:
             "ingest",
             "packed",
             "sql",
+            "formats",
             "spill",
             "memory",
             "packed-scan",
@@ -221,6 +222,7 @@ def _bench(arguments: Sequence[str]) -> int:
         "recursion: steps of recursive queries, against DuckDB; "
         "ingest: loading against a plain copy; packed: packed columns against plain ones; "
         "sql: queries against DuckDB; "
+        "formats: bytes, rows by number and Q5 against Parquet, DuckDB, Vortex, Lance and ClickHouse; "
         "spill: queries that do not fit in memory; "
         "memory: the most that each operator and way in takes, over memory_limit; "
         "packed-scan: a GPU's kernels over a packed column; "
@@ -252,6 +254,10 @@ def _bench(arguments: Sequence[str]) -> int:
         from bamquery.queries.speed.command import main as speed  # noqa: PLC0415
 
         return speed(arguments[1:])
+    if options.what == "formats":
+        from bamquery.queries.formats.command import main as formats  # noqa: PLC0415
+
+        return formats(arguments[1:])
     if options.what == "spill":
         from bamquery.queries.measuring.spilling import main as spill  # noqa: PLC0415
 

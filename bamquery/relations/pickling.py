@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
-from bamquery.engine.sources.scan_sources import FileSource, StoredTable
+from bamquery.engine.sources.scan_sources import FileSource, NumberedTable, StoredTable
 from bamquery.errors import BamQueryError, within_depth
 from bamquery.plan.nodes import Plan, Scan, Source
 from bamquery.plan.rewriting import transform_plan
@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Version:
-    """A table's version, which is not held by this."""
+    """A table's version, which is not held by this; `is_numbered`: with its rows' numbers as a column."""
 
     name: str
     schema: pa.Schema
     version: int
     created_at: datetime
+    is_numbered: bool
 
 
 class RelationPickling(RelationBase):
@@ -80,7 +81,7 @@ def _restore_relation(
             snapshot = session.database.hold_version(source.name, source.version, source.created_at)
             session.close_with_session(snapshot)
             held[key] = StoredTable(snapshot)
-        return held[key]
+        return held[key].with_row_numbers() if source.is_numbered else held[key]
 
     with within_depth():
         plan: Plan = pickle.loads(data)  # noqa: S301 (part of what is being unpickled)
@@ -91,7 +92,8 @@ def _restore_relation(
 def _describe_source(source: Source) -> Source:
     if isinstance(source, StoredTable):
         snapshot = cast("Snapshot", source.snapshot)  # parts of one are in lowered plans only
-        return _Version(snapshot.name, snapshot.schema, snapshot.version, snapshot.created_at)
+        numbered = isinstance(source, NumberedTable)
+        return _Version(snapshot.name, source.schema, snapshot.version, snapshot.created_at, numbered)
     if isinstance(source, FileSource):
         raise BamQueryError(
             f"this relation reads {source.name}, which is not in the database, so it cannot be pickled: "

@@ -13,6 +13,7 @@ from bamquery.relations.frames.rows import RelationRows
 from bamquery.relations.pickling import RelationPickling
 from bamquery.relations.verbs.combining import RelationPairs
 from bamquery.relations.verbs.inspection import RelationInspection
+from bamquery.relations.verbs.take import RelationTake
 from bamquery.relations.verbs.transformation import RelationVerbs
 from bamquery.relations.verbs.writing import RelationWrites
 from bamquery.statement_context.deep_recursion import with_deep_recursion
@@ -21,6 +22,7 @@ from bamquery.statement_context.deep_recursion import with_deep_recursion
 class Relation(
     RelationVerbs,
     RelationPairs,
+    RelationTake,
     RelationInspection,
     RelationFrames,
     RelationRows,

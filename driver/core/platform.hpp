@@ -169,6 +169,15 @@ BAMQUERY_CORE uint32_t lowest_bit(uint32_t word) {
 #endif
 }
 
+/// Number of the highest bit that is set; there must be one.
+BAMQUERY_CORE uint32_t highest_bit(uint32_t word) {
+#if defined(__CUDACC__)
+  return static_cast<uint32_t>(31 - __clz(static_cast<int>(word)));
+#else
+  return static_cast<uint32_t>(31 - __builtin_clz(word));
+#endif
+}
+
 /// How many bits are set.
 BAMQUERY_CORE uint32_t bit_count(uint32_t word) {
 #if defined(__CUDACC__)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 import pylibcudf as plc
@@ -11,6 +12,7 @@ from pylibcudf.span import Span
 from pylibcudf.types import TypeId
 
 from bamquery.engine.cuda.libcudf_types import device_type
+from bamquery.plan.expressions import Expression
 
 
 @dataclass(frozen=True)
@@ -20,10 +22,13 @@ class CudaFrame:
     Attributes:
         columns: all of `rows` values, of the types that `device_type` gives for those of the plan's fields.
         rows: less than 2**31, as libcudf counts them.
+        shared: parts of expressions that are asked for more than once, and their values over the frame once
+            they are known.
     """
 
     columns: tuple[plc.Column, ...]
     rows: int
+    shared: dict[Expression, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def table(self) -> plc.Table:
         """The columns as libcudf's functions take them; there is at least one."""
@@ -51,6 +56,11 @@ def make_frame(columns: Sequence[plc.Column], rows: int) -> CudaFrame:
     """A frame of columns that have `rows` values each."""
     assert all(column.size() == rows for column in columns)
     return CudaFrame(tuple(columns), rows)
+
+
+def frame_sharing(frame: CudaFrame, parts: Collection[Expression]) -> CudaFrame:
+    """The frame, over which the values of those parts of expressions are computed once."""
+    return replace(frame, shared=dict.fromkeys(parts))
 
 
 def column_from_buffers(

@@ -34,7 +34,7 @@ __device__ inline void scatter(const ScanFetch& fetch, const ScanWarp& warp, uin
     const uint32_t at = static_cast<uint32_t>(items.offset(item) % items.block_bytes);
     const byte* const from = landed + at;
     const uint32_t to =
-        fetch.index != nullptr ? (fetch.index[item >> items.ends] << items.ends) + (item & items.ends) : item;
+        fetch.index != nullptr ? (fetch.index[item >> items.ends] << items.ends) + items.within(item) : item;
     if (items.offsets != nullptr) {
       reinterpret_cast<uint64_t*>(fetch.target)[to] = word_at(landed, at, items.block_bytes);
       continue;

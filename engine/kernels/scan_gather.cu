@@ -23,6 +23,14 @@ __device__ inline void gather(const T* values, const uint32_t* positions, const 
 
 }  // namespace
 
+namespace {
+
+struct Wide {
+  uint4 parts[3];
+};
+
+}  // namespace
+
 #define BAMQUERY_SCAN_GATHER(bits, type)                                                                \
   extern "C" __global__ void __launch_bounds__(kThreads) scan_gather_##bits(                            \
       const type* values, const uint32_t* positions, const uint32_t* slots, uint32_t count, type* to) { \
@@ -34,6 +42,7 @@ BAMQUERY_SCAN_GATHER(16, uint16_t)
 BAMQUERY_SCAN_GATHER(32, uint32_t)
 BAMQUERY_SCAN_GATHER(64, uint64_t)
 BAMQUERY_SCAN_GATHER(128, uint4)
+BAMQUERY_SCAN_GATHER(384, Wide)
 
 /// Bits become bytes, as libcudf has booleans.
 extern "C" __global__ void __launch_bounds__(kThreads)

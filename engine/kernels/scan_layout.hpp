@@ -50,10 +50,14 @@ struct ScanItems {
   const uint64_t* offsets;  ///< Byte of the file in which each item begins; null: its row tells.
   uint32_t bits;            ///< Of a row in the buffer.
   uint32_t block_bytes;
-  uint32_t
-      ends;  ///< 1: each row is two items, its own and the one behind it: where a string begins and ends.
+  /// Power of two: how many items a row is. Without `offsets`, 1 are its own and the one behind it: where a
+  /// string begins and ends.
+  uint32_t ends;
 
   BAMQUERY_CORE uint32_t items() const { return *count << ends; }
+
+  /// Which of its row's items one is.
+  BAMQUERY_CORE uint32_t within(uint32_t item) const { return item & ((1u << ends) - 1); }
 
   BAMQUERY_CORE uint32_t piece(uint32_t item) const {
     return vectors[positions[item >> ends] / kVectorRows].piece;
@@ -63,7 +67,7 @@ struct ScanItems {
   BAMQUERY_CORE uint64_t row(uint32_t item) const {
     const uint32_t position = positions[item >> ends];
     return static_cast<uint64_t>(vectors[position / kVectorRows].number) * kVectorRows +
-           position % kVectorRows + (item & ends);
+           position % kVectorRows + within(item);
   }
 
   /// Byte of the file in which the item begins.

@@ -78,6 +78,16 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   for (uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < end; i += step) to[i] = from[picked[i]];
 }
 
+/// to[i] = from[picked[i]], `each` at a time, for i < *count.
+extern "C" __global__ void __launch_bounds__(kThreads)
+    scan_pick_offsets(const uint64_t* from, const uint32_t* picked, const uint32_t* count, uint32_t each,
+                      uint64_t* to) {
+  const uint32_t end = *count * each;
+  for (uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < end; i += gridDim.x * kThreads) {
+    to[i] = from[static_cast<uint64_t>(picked[i / each]) * each + i % each];
+  }
+}
+
 /// rows[p] = how many positions lie in piece p, whose first vector is firsts[p]; firsts[pieces] is behind the
 /// last. `vectors` (zero before) gets how many vectors have one. 256 threads.
 extern "C" __global__ void __launch_bounds__(kThreads)

@@ -59,6 +59,10 @@ class Conjunct:
     ranges: tuple[RangePredicate, ...]
     can_fail: bool
 
+    def without_ranges(self) -> Conjunct:
+        """The same condition, by which nothing is pruned."""
+        return replace(self, ranges=())
+
 
 def split_conjuncts(predicates: Iterable[Expression], schema: pa.Schema) -> list[Conjunct]:
     """The conjuncts of a conjunction, in the order written; nested ANDs are taken apart."""

@@ -19,6 +19,10 @@ _LIBRARIES = {
     "rmm": ("rmm-cu13",),
     "cupy": ("cupy-cuda13x", "cupy"),
     "cuda-core": ("cuda-core",),
+    "vortex": ("vortex-data",),
+    "lance": ("pylance",),
+    "chdb": ("chdb",),
+    "chdb-core": ("chdb-core",),
 }
 
 

@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
@@ -140,7 +141,7 @@ class ColumnLayout:
         return self.validity is not None or (self.encoding is not None and self.encoding.has_nulls)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FragmentLayout:
     """File one as a whole: buffers, runs of IPC metadata, and zeros between them."""
 
@@ -153,7 +154,7 @@ class FragmentLayout:
     lists: Extent | None = None
     """Of a file of one row a vector: where each one's rows end, for Arrow; its plain columns share it."""
 
-    @property
+    @cached_property  # asked for each column of thousands
     def is_encoded(self) -> bool:
         """Whether file one has a row for each vector, because a column is encoded."""
         return any(column.encoding is not None for column in self.columns)

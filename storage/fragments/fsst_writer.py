@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -17,10 +16,6 @@ from bamquery.storage.fragments.choose_packing import FORCED, WORTH
 _LONG_ROW: Final = 4096
 """Bytes of a row, on average, beyond which strings are left plain: ends weigh nothing beside them, and 1,024
 of them must not come to the 4 GiB that a vector holds."""
-
-GPU_DEVICE: Final = Path("/dev/nvidiactl")
-"""What is there where a GPU may read the table. It has the host decode compressed strings so far, which takes
-longer than plain ones take over the bus: there they are left plain."""
 
 
 class StringPacking:
@@ -56,7 +51,7 @@ class StringPacking:
     ) -> tuple[memoryview, NDArray[np.uint32]] | None:
         """As `pack`, of the column's first rows, by which symbols are found."""
         size = int(offsets[rows] - offsets[0])
-        if size > _LONG_ROW * rows or (GPU_DEVICE.exists() and not FORCED["pack"]):
+        if size > _LONG_ROW * rows:
             return None
         packer = StringPacker(_native.fsst_train(offsets, rows, data, int(offsets[0])))
         payload, crcs = packer.pack(offsets, rows, data, validity)

@@ -1,4 +1,4 @@
-"""How many bytes a column takes as plain Arrow, however it is stored."""
+"""How many bytes a column takes as plain Arrow, however it is stored, and as it is stored."""
 
 from __future__ import annotations
 
@@ -22,3 +22,8 @@ def column_bytes(fragment: Fragment, index: int) -> int:
     count = fragment.rows + is_string_like(kind)
     nulls = -(-fragment.rows // 8) if fragment.layout.columns[index].has_nulls else 0
     return -(-count * value_bits(kind) // 8) + nulls + string_bytes(fragment, index)
+
+
+def stored_bytes(fragment: Fragment, index: int) -> int:
+    """Bytes of a column as its file holds it, dictionary and parameters aside."""
+    return sum(extent.length for extent in fragment.layout.columns[index].buffers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,16 +12,13 @@ from numpy.typing import NDArray
 
 from bamquery.errors import CorruptionError
 from bamquery.storage.encodings.fsst.column import FsstColumn
-from bamquery.storage.encodings.fsst.vectors import FsstVectors
 from bamquery.storage.encodings.packed.column import PackedColumn
 from bamquery.storage.encodings.packed.vectors import PackedVectors
+from bamquery.storage.encodings.stored_vectors import StoredVectors
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.format.storable_types import is_string_like
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.readers.block_reader import BlockReader, ReadCounters
-
-StoredVectors: TypeAlias = "PackedVectors | FsstVectors"
-"""Vectors of an encoded column in memory."""
 
 
 class FragmentReader:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamquery.storage.encodings.encoding import VectorChecksums
+from bamquery.storage.encodings.fsst.column import FsstColumn
 from bamquery.storage.encodings.packed.column import PackedColumn
 from bamquery.storage.format.layout import VECTOR_ROWS, Extent
 from bamquery.storage.format.storable_types import stored_index, value_bits
@@ -32,12 +33,25 @@ class Packing:
 
 
 @dataclass(frozen=True)
+class Compression:
+    """How compressed strings are decoded.
+
+    Attributes:
+        parameters: of each vector (`bamquery.storage.encodings.fsst.parameters.FSST_VECTOR`); possible ones.
+        column: what codes mean.
+    """
+
+    parameters: NDArray[Any]
+    column: FsstColumn
+
+
+@dataclass(frozen=True)
 class StoredBuffers:
     """The buffers of one column in one fragment: each begins on a multiple of `layout.ALIGNMENT` bytes.
 
     Attributes:
         values: end to end, `bits` each; of dictionaries the indexes, of strings their bytes; payloads where
-            there is `packing`.
+            there is `packing` or `compression`.
         bits: of a value, as Arrow has it in memory; of an offset where there are `offsets`.
         validity: a bit a row; None where no row is null.
         offsets: of strings, one more than there are rows.
@@ -45,7 +59,7 @@ class StoredBuffers:
         rows: of the fragment.
         checksums: CRC-32C of what each vector stores.
         packing: of a packed column, which has neither `validity` nor `offsets`.
-        is_compressed: `values` are payloads of strings, which only the host decodes: see `FsstColumn`.
+        compression: of compressed strings; the same.
     """
 
     values: Extent
@@ -56,7 +70,7 @@ class StoredBuffers:
     rows: int
     checksums: VectorChecksums
     packing: Packing | None = None
-    is_compressed: bool = False
+    compression: Compression | None = None
 
     def null_states(self, vectors: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Of each vector 0 if no row is null, 2 if all are, 1 where only `validity` tells which."""
@@ -71,9 +85,10 @@ def stored_buffers(fragment: Fragment, column: str) -> StoredBuffers:
     index = fragment.column_index(column)
     type_, layout = fragment.schema.field(index).type, fragment.layout.columns[index]
     stored = fragment.column(column)
-    packing = None
-    is_compressed = layout.encoding is not None and layout.encoding.symbols is not None
-    if layout.encoding is not None and not is_compressed:
+    packing = compression = None
+    if isinstance(stored, FsstColumn):
+        compression = Compression(stored.parameters, stored)
+    elif layout.encoding is not None:
         assert isinstance(stored, PackedColumn)
         packing = Packing(stored.parameters, layout.encoding.divisor, layout.encoding.origin)
     return StoredBuffers(
@@ -85,5 +100,5 @@ def stored_buffers(fragment: Fragment, column: str) -> StoredBuffers:
         rows=fragment.rows,
         checksums=fragment.checksums(column),
         packing=packing,
-        is_compressed=is_compressed,
+        compression=compression,
     )

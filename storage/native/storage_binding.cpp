@@ -15,11 +15,6 @@ namespace py = pybind11;
 namespace bamquery {
 namespace {
 
-// Sizes are checked here, once, so that a wrong call from Python is an exception and never a stray write.
-void require(bool condition, const char* what) {
-  if (!condition) throw py::value_error(what);
-}
-
 std::int64_t size_of(const ByteView& view) { return static_cast<std::int64_t>(view.bytes().size()); }
 
 // An optional bitmap; None means that all bits are set.

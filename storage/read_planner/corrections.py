@@ -71,8 +71,8 @@ class Corrections:
             return None
         model, best = self._model, None
         for other in others:
-            fastest = _LEAST * model.seconds((other.predicted,))
-            if fastest >= chosen.cost_seconds or self._is_tried(other):
+            fastest = other.host_seconds + _LEAST * model.seconds((other.predicted,))
+            if fastest >= chosen.host_seconds + chosen.cost_seconds or self._is_tried(other):
                 continue
             if best is None or other.cost_seconds < best.cost_seconds:
                 best = other

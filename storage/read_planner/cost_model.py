@@ -1,6 +1,6 @@
 """What reading costs: seconds of each thing that it needs, by measured rates.
 
-T = rounds x latency + max( Σ bytes / bandwidth, Σ commands x c, Σ checks and decoding, Σ carried by cores )
+T = Σ starts + rounds x latency + max( Σ bytes / bandwidth, Σ commands x c, Σ checks and decoding, Σ carried )
 
 over all columns that are read together, which share these resources as in a roofline (Williams, Waterman,
 Patterson, CACM 52(4), 2009). c and the bandwidths are fitted to reads of several sizes, t(size) = c + size /
@@ -56,12 +56,15 @@ class PathRates:
         commands: a second, as many under way as fit.
         latency: seconds from the first command to the first answer.
         core_seconds: of a processor, for each byte that it carries.
+        host_seconds: what the thread that plans takes to start one column's read. It starts all reads of a
+            scan, one after the other, so nothing of that is done at the same time.
     """
 
     bandwidth: float
     commands: float
     latency: float
     core_seconds: float = 0.0
+    host_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +149,10 @@ class CostModel:
         if self.overlaps:
             return latency + max(link, commands, work, carried)
         return latency + link + commands + work + carried
+
+    def host_seconds(self, demand: ReadDemand) -> float:
+        """What the thread that plans takes to start one read; never corrected, as chunks tell of devices."""
+        return self.paths[demand.path].host_seconds if demand.commands else 0.0
 
     def scarcest(self, cost: Cost) -> Resource:
         """What a read spends most on, its latency left aside."""

@@ -36,6 +36,7 @@ class Choice:
         predicted: by the measured rates alone, seconds of each resource.
         cost: the same, corrected by what earlier chunks took.
         cost_seconds: for this column alone.
+        host_seconds: to start it.
     """
 
     strategy: Strategy
@@ -43,6 +44,7 @@ class Choice:
     predicted: Cost
     cost: Cost
     cost_seconds: float
+    host_seconds: float = 0.0
 
     @property
     def bytes(self) -> int:
@@ -99,20 +101,25 @@ def _choices(demands: Demands, model: CostModel, corrections: Corrections) -> li
     for strategy, demand in demands.items():
         predicted = model.cost(demand)
         cost = corrections.apply(strategy, predicted)
-        found.append(Choice(strategy, demand, predicted, cost, model.seconds((cost,))))
+        seconds = model.seconds((cost,))
+        found.append(Choice(strategy, demand, predicted, cost, seconds, model.host_seconds(demand)))
     return found
 
 
 def _price(choice: Choice, model: CostModel, *, verified_first: bool) -> Cost:
-    """A cost to choose by: that blocks are not compared with checksums is no saving."""
-    latency, link, commands, work, carried = choice.cost
+    """A cost to choose by: that blocks are not compared with checksums is no saving.
+
+    What it takes to start a read goes with each resource, so that it adds to whichever is the scarcest.
+    """
+    latency, *shared = choice.cost
+    link, commands, work, carried = (seconds + choice.host_seconds for seconds in shared)
     if choice.strategy is Strategy.FETCH_BLOCKS and verified_first:
         work += choice.demand.bytes / model.processor.checksum
         dear = 1 / VERIFIED_FIRST
     elif choice.strategy is Strategy.FETCH_VECTORS:
         dear = 1 / _PICKED
     else:
-        return choice.cost
+        dear = 1.0
     return dear * latency, dear * link, dear * commands, dear * work, dear * carried
 
 

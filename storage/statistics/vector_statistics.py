@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import base64
-import json
 import mmap
 import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,7 +37,8 @@ from bamquery.storage.statistics.vectors_file import (
     SCHEMA_KEY,
     SECTIONS_KEY,
     Section,
-    batch_sections,
+    column_extents,
+    stored_sections,
 )
 
 _WHOLE: Final = 256 << 10
@@ -86,6 +85,7 @@ class VectorStatistics:
             raise CorruptionError(f"it cannot be read: {error}", path) from error
         self._schema = schema
         self._ready: set[int] = set()
+        self._known: set[int] = set()
         self._in_memory = self._size <= _WHOLE
         if self._in_memory:
             with self._open_file() as descriptor:
@@ -98,7 +98,7 @@ class VectorStatistics:
             CorruptionError: they are not as they were written.
             StorageError: they cannot be read.
         """
-        whole: Any = self._batch.column(position)
+        whole = self._column(position)
         fields = [field for field in whole.type if not is_of_parts(field.name) and field.name != PACKING]
         with self._lock:
             unseen = self._load_section(2 * position)
@@ -115,8 +115,7 @@ class VectorStatistics:
     def packing_parameters(self, position: int) -> NDArray[np.uint8]:
         """Decode parameters of an encoded column's vectors, a row of bytes each. Raises as `column` does."""
         self.column(position)
-        stored: Any = self._batch.column(position)
-        cells = stored.field(PACKING)
+        cells = self._column(position).field(PACKING)
         if cells.null_count:
             raise self._damaged_statistics(position)
         width = cells.type.byte_width
@@ -135,16 +134,11 @@ class VectorStatistics:
 
     def has_packed_parts(self, position: int) -> bool:
         """Whether a column is packed and its vectors have parts; nothing is read."""
-        return position in self._with_packed_parts
-
-    @cached_property
-    def _with_packed_parts(self) -> frozenset[int]:
-        kinds: list[Any] = [field.type for field in self._batch.schema]
-        return frozenset(n for n, kind in enumerate(kinds) if kind.get_field_index("part_low") >= 0)
+        return bool(self._column(position).type.get_field_index("part_low") >= 0)
 
     def _load_parts(self, position: int, member: str) -> Any:
         """The column's statistics with those of its parts in memory; None if it has no such member."""
-        column: Any = self._batch.column(position)
+        column = self._column(position)
         if column.type.get_field_index(member) < 0:
             return None
         with self._lock:
@@ -212,19 +206,36 @@ class VectorStatistics:
         require_layout(self.layout, schema, entry)
         if self._batch.num_rows != vector_count(entry.rows) or self._batch.schema.names != schema.names:
             raise ValueError("it describes another fragment")
-        for field, column, place in zip(schema, self._batch.columns, self.layout.columns, strict=True):
-            column.validate()  # of lengths: of what is in the buffers nothing has been read
-            types = {child.name: child.type for child in column.type}
-            if column.null_count or types not in _possible_types(field, place):
-                raise ValueError(f'the statistics of column "{field.name}" are not as they should be')
-        self._sections = batch_sections(self._batch, data.address)
-        self._crcs = [crc for _, crc in json.loads(metadata[SECTIONS_KEY])]
-        lengths = [length for length, _ in json.loads(metadata[SECTIONS_KEY])]
-        if lengths != [section.end - section.begin for section in self._sections]:
-            raise ValueError("its sections are not where they should be")
-        first, last = (self._sections[0].begin, self._sections[-1].end) if self._sections else (body.end,) * 2
-        if (first, last) != (body.begin, body.end):
-            raise ValueError("its sections are not all that is between head and tail")
+        self._sections, self._crcs = stored_sections(metadata[SECTIONS_KEY], len(schema), body)
+        self._address = data.address
+
+    def _column(self, position: int) -> Any:
+        """A column of the file, of the type and at the places that it should have; nothing of it is read.
+
+        Of hundreds of columns a query names a few: others are not looked at.
+        """
+        column: Any = self._batch.column(position)
+        if position not in self._known:
+            try:
+                self._require_column(position, column)
+            except (pa.ArrowException, ValueError, TypeError) as error:
+                raise CorruptionError(f"it cannot be read: {error}", self._path) from error
+            self._known.add(position)
+        return column
+
+    def _require_column(self, position: int, column: Any) -> None:
+        field = self._schema.field(position)
+        if self._in_memory and self._sections:  # first and last offsets of texts are about to be looked at
+            self._compare(2 * position)
+        extents = column_extents(column, self._address)
+        types = {child.name: child.type for child in column.type}
+        if column.null_count or types not in _possible_types(field, self.layout.columns[position]):
+            raise ValueError(f'the statistics of column "{field.name}" are not as they should be')
+        nowhere = Section(0, 0)
+        places = self._sections[2 * position : 2 * position + 2] or [nowhere, nowhere]
+        for place, extent in zip(places, extents, strict=True):
+            if extent is not None and not place.begin <= extent.begin <= extent.end <= place.end:
+                raise ValueError(f'the statistics of column "{field.name}" are not where they should be')
 
     def _load_section(self, index: int) -> bool:
         """Have a section in memory; True where it must be looked through."""

@@ -9,8 +9,10 @@ head and tail.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any, Final
 
 import pyarrow as pa
@@ -132,7 +134,7 @@ def sections(data: Any) -> list[Section]:
     Of a file's buffers only the places are looked at.
 
     Raises:
-        ValueError: buffers of one section are in another one.
+        ValueError, TypeError: buffers of one section are in another one, or not as `column_extents` says.
     """
     with pa.ipc.open_file(pa.py_buffer(data)) as reader:
         return batch_sections(reader.get_batch(0), pa.py_buffer(data).address)
@@ -140,7 +142,7 @@ def sections(data: Any) -> list[Section]:
 
 def batch_sections(batch: pa.RecordBatch, address: int) -> list[Section]:
     """The same of the file's batch, where the file is at that address."""
-    extents = [_extent(buffers, address) for column in batch.columns for buffers in _buffers(column)]
+    extents = [extent for column in batch.columns for extent in column_extents(column, address)]
     known = [extent for extent in extents if extent is not None]
     if not known:
         return []
@@ -156,6 +158,20 @@ def batch_sections(batch: pa.RecordBatch, address: int) -> list[Section]:
     return found[::-1]
 
 
+def stored_sections(text: bytes, columns: int, body: Section) -> tuple[list[Section], list[int]]:
+    """What `sections_text` made, of a file with so many columns: sections that fill `body`, and checksums.
+
+    Raises:
+        ValueError, TypeError: it cannot be.
+    """
+    pairs = json.loads(text)
+    ends = list(accumulate((length for length, _ in pairs), initial=body.begin))
+    fills = ends[-1] == body.end and len(pairs) in (0, 2 * columns)
+    if not fills or any(type(end) is not int or begin > end for begin, end in pairwise(ends)):
+        raise ValueError("its sections are not what is between head and tail")
+    return [Section(begin, end) for begin, end in pairwise(ends)], [crc for _, crc in pairs]
+
+
 def sections_text(found: Sequence[Section], crcs: Sequence[int]) -> bytes:
     """Lengths and checksums, as the file's metadata has them: JSON of a length that is known before."""
     lengths = [section.end - section.begin for section in found]
@@ -166,14 +182,20 @@ def sections_text(found: Sequence[Section], crcs: Sequence[int]) -> bytes:
     return f"[{','.join(pairs)}]".encode()
 
 
-def _buffers(column: Any) -> Iterator[list[pa.Buffer | None]]:
-    """Buffers of a column's vectors, and those of their parts."""
-    own = [column.buffers()[0]]
+def column_extents(column: Any, address: int) -> tuple[Section | None, Section | None]:
+    """Where buffers of a column's vectors are, and those of their parts; None: there are none.
+
+    Raises:
+        pyarrow.ArrowInvalid: its members are not as long as they should be; first and last offsets of texts
+            are looked at, too.
+        TypeError: it has no members.
+    """
+    column.validate()  # before members are taken: Arrow ends the process where a length cannot be
+    own: list[pa.Buffer | None] = [column.buffers()[0]]
     parts: list[pa.Buffer | None] = []
     for child in column.type:
         (parts if is_of_parts(child.name) else own).extend(column.field(child.name).buffers())
-    yield own
-    yield parts
+    return _extent(own, address), _extent(parts, address)
 
 
 def _extent(buffers: Sequence[pa.Buffer | None], address: int) -> Section | None:

@@ -162,7 +162,7 @@ def _entry_of_vectors_file(file: Path, vectors: Path, size: int) -> tuple[Fragme
         layout = FragmentLayout.from_json(metadata[LAYOUT_KEY], vectors)
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(metadata[SCHEMA_KEY])))
         members = describe_vectors_file(data).entry_members
-    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+    except (pa.ArrowException, OSError, KeyError, ValueError, TypeError) as error:
         raise CorruptionError(f"it cannot be read: {error}", vectors) from error
     if not layout.rows:
         raise CorruptionError("it describes a fragment without rows", vectors)

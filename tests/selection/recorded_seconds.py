@@ -20,16 +20,46 @@ FAST_S: Final = 0.04
 """What `make test-fast` leaves out takes as long."""
 MOST_S: Final = 0.25
 """What `make test` leaves to `make test-rest` takes as long: a tenth of the tests, most of the time."""
+CASES_S: Final = 1.0
+"""What `make test-rest` takes for one function's sets of parameters; others are left to `make test-slow`."""
+WHOLE: Final = "whole"
+"""The mark of functions of which it takes all: each proves what no other does."""
 RECORD: Final = Path(__file__).with_suffix(".json")
+
+_GOLDEN: Final = (5**0.5 - 1) / 2
 
 
 def split_tests(items: Sequence[pytest.Item], seconds: float) -> tuple[list[pytest.Item], list[pytest.Item]]:
     """Those that are not known to take so long, and those that are; both in order, and together all."""
-    record: Mapping[str, float] = json.loads(RECORD.read_text())
+    record = _read()
     parts: tuple[list[pytest.Item], list[pytest.Item]] = ([], [])
     for item in items:
         parts[record.get(_function(item.nodeid), 0.0) >= seconds].append(item)
     return parts
+
+
+def split_cases(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """Of each function some sets of parameters, and all others; both in order, and together all.
+
+    Some are as many as take `CASES_S` by the record, and never none; all, where the function is marked
+    `WHOLE`. They are spread: values of parameters that no other has come first.
+    """
+    record = _read()
+    functions: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        functions[_function(item.nodeid)].append(item)
+    taken: set[pytest.Item] = set()
+    for name, cases in functions.items():
+        seconds = record.get(name, 0.0)
+        is_whole = seconds * len(cases) <= CASES_S or cases[0].get_closest_marker(WHOLE) is not None
+        count = len(cases) if is_whole else max(1, int(CASES_S / seconds))
+        taken.update(cases[i] for i in _spread([_values(item) for item in cases], count))
+    return [item for item in items if item in taken], [item for item in items if item not in taken]
+
+
+def files_of_long_tests() -> frozenset[str]:
+    """Where the tests are that take `MOST_S`, below `tests`: whoever takes no others need not import more."""
+    return frozenset(name.partition("::")[0] for name, seconds in _read().items() if seconds >= MOST_S)
 
 
 class Recorder:
@@ -50,6 +80,36 @@ class Recorder:
         RECORD.write_text(json.dumps(long, indent=0) + "\n")
 
 
+def _read() -> Mapping[str, float]:
+    record: Mapping[str, float] = json.loads(RECORD.read_text())
+    return record
+
+
 def _function(node: str) -> str:
     """A test without its parameters, below `tests`."""
     return node.partition("[")[0].removeprefix("tests/")
+
+
+def _values(item: pytest.Item) -> frozenset[tuple[str, int]]:
+    """Each parameter with its value's place among those that it has."""
+    call = getattr(item, "callspec", None)  # which tests without parameters have not
+    return frozenset() if call is None else frozenset(call.indices.items())
+
+
+def _spread(cases: Sequence[frozenset[tuple[str, int]]], count: int) -> list[int]:
+    """The places of so many cases.
+
+    The next is one of those with the most values that none before has. Among equals multiples of the golden
+    ratio decide: however many are taken, they lie evenly.
+    """
+    if count >= len(cases):
+        return list(range(len(cases)))
+    left = sorted(range(len(cases)), key=lambda i: i * _GOLDEN % 1)
+    seen: set[tuple[str, int]] = set()
+    taken = []
+    for _ in range(count):
+        best = max(left, key=lambda i: len(cases[i] - seen))
+        left.remove(best)
+        seen |= cases[best]
+        taken.append(best)
+    return taken

@@ -60,6 +60,7 @@ def _run(record: Record, run: Callable[[str], pa.Table | None], error: type[Exce
     return script.render_table(table) if record.kind == "query" and table is not None else []
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(FOLDER).with_suffix("").as_posix())
 def test_bamquery(path: Path, device_name: str, record_property: Callable[[str, object], None]) -> None:
     records = script.read_records(path)

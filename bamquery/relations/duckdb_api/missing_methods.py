@@ -29,7 +29,7 @@ MISSING: Final[Mapping[str, str]] = MappingProxyType(
         "groupby": "group_by(keys).agg(...), or aggregate(..., by=keys)",
         "merge": "join() takes the other relation and on=",
         "assign": "with_columns() takes expressions by name",
-        "iloc": "rows have no places: filter(), order(), limit()",
+        "iloc": "take() gives rows of a table by their numbers; of queries: filter(), order(), limit()",
         "loc": "rows have no labels: filter()",
         "tail": "rows have no last ones without an order: order('key DESC').limit(n)",
         "nunique": "aggregate('count(DISTINCT column)')",

@@ -6,7 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 namespace bamquery {
 
@@ -39,6 +42,39 @@ class ByteView {
  private:
   Py_buffer view_{};
 };
+
+/// Sizes are checked where Python's arguments come in, once, so that a wrong call is an exception and never a
+/// stray write.
+inline void require(bool condition, const char* what) {
+  if (!condition) throw pybind11::value_error(what);
+}
+
+/// An array of a type, where a bytes-like object is given; ValueError (`what`) where it is none of it.
+template <typename T>
+std::span<const T> span_of(const ByteView& view, const char* what) {
+  const auto* data = view.bytes().data();
+  require(view.bytes().size() % sizeof(T) == 0, what);
+  require(reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0, "it is not aligned");
+  return {reinterpret_cast<const T*>(data), view.bytes().size() / sizeof(T)};
+}
+
+/// An array with a copy of a few values. What is kept for long must not lie between what soon is let go of.
+template <typename T>
+pybind11::array_t<T> copy_of(const std::vector<T>& values) {
+  return pybind11::array_t<T>(static_cast<pybind11::ssize_t>(values.size()), values.data());
+}
+
+/// An array that takes the values over: they may be large.
+template <typename T, typename Value>
+pybind11::array_t<T> array_of(std::vector<Value>&& values) {
+  static_assert(sizeof(T) == sizeof(Value));
+  auto owned = std::make_unique<std::vector<Value>>(std::move(values));
+  const auto* data = reinterpret_cast<const T*>(owned->data());
+  const auto size = static_cast<pybind11::ssize_t>(owned->size());
+  const pybind11::capsule owner(owned.release(),
+                                [](void* vector) { delete static_cast<std::vector<Value>*>(vector); });
+  return pybind11::array_t<T>(size, data, owner);
+}
 
 template <typename T>
 std::span<const T> as_span(

@@ -19,8 +19,8 @@ from bamquery.engine.cuda.aggregates.reductions import Reduction, reduce_by_code
 from bamquery.engine.cuda.aggregates.registry import accumulator_of
 from bamquery.engine.cuda.aggregates.value_lists import flatten_lists, group_codes, list_lengths, make_lists
 from bamquery.engine.cuda.device_memory import memory_errors
-from bamquery.engine.cuda.expressions.evaluation import evaluate_columns
-from bamquery.engine.cuda.frames import CudaFrame, column_bytes, make_frame
+from bamquery.engine.cuda.expressions.evaluation import evaluate_columns, repeated_parts
+from bamquery.engine.cuda.frames import CudaFrame, column_bytes, frame_sharing, make_frame
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.keys.grouping import GroupCodes, group_rows
 from bamquery.engine.cuda.transfer.record_batches import download
@@ -75,6 +75,8 @@ class CudaAggregation:
         self._keys = tuple(keys)
         self._calls = tuple(calls)
         assert not any(call.distinct for call in self._calls), "operators make arguments distinct"
+        inputs = [each for call in self._calls for each in call.inputs]
+        self._repeated = repeated_parts([*self._keys, *inputs])
         self._accumulators = tuple(accumulator_of(call) for call in self._calls)
         reducing = [one for one in self._accumulators if isinstance(one, ReductionAggregate)]
         all_rows = not any(call.filter is not None for call in self._calls)
@@ -139,6 +141,10 @@ class CudaAggregation:
             return compute()
 
     def _partial(self, frame: CudaFrame) -> CudaGroups:
+        with self._kernels.remembering():
+            return self._state_of_rows(frame_sharing(frame, self._repeated))
+
+    def _state_of_rows(self, frame: CudaFrame) -> CudaGroups:
         kernels = self._kernels
         keys = evaluate_columns(kernels, self._keys, frame)
         if self._reducing is not None:
@@ -190,7 +196,8 @@ class CudaAggregation:
         """The groups of rows, or of states, by all their aggregates' reductions at once."""
         kernels = self._kernels
         assert self._reducing is not None
-        flat = [one for some in reductions for one in some]
+        every = [one for some in reductions for one in some]
+        flat = list({id(one): one for one in every}.values())  # an average's sum may be a sum, too
         if keys and rows and all(one.is_hashed for one in flat):
             found, reduced = reduce_by_keys(kernels, keys, rows, flat)
             groups = found[0].size()
@@ -198,12 +205,11 @@ class CudaAggregation:
             grouping = group_rows(kernels, keys, rows)
             found, groups = list(grouping.keys), grouping.codes.groups
             reduced = reduce_by_codes(kernels, grouping.codes, flat)
+        found_once = dict(zip(map(id, flat), reduced, strict=True))
         aggregates: list[StateColumns] = []
-        place = 0
         for accumulator, some in zip(self._reducing, reductions, strict=True):
-            own = reduced[place : place + len(some)]
+            own = [found_once[id(one)] for one in some]
             aggregates.append(accumulator.state(kernels, own, of_rows=of_rows))
-            place += len(some)
         return CudaGroups(tuple(found), groups, tuple(aggregates))
 
     def _split(self, state: CudaGroups, count: int, level: int) -> list[CudaGroups]:

@@ -18,7 +18,7 @@ class CountRows(ReductionAggregate):
 
     def row_reductions(self, kernels: Kernels, rows: StateColumns) -> Sequence[Reduction]:
         """One number a group."""
-        return (count_values(),)
+        return (count_values(kernels),)
 
     def state_reductions(self, kernels: Kernels, state: StateColumns) -> Sequence[Reduction]:
         """The sums."""
@@ -34,4 +34,4 @@ class Count(CountRows):
 
     def row_reductions(self, kernels: Kernels, rows: StateColumns) -> Sequence[Reduction]:
         """One number a group."""
-        return (count_values(rows[0]),)
+        return (count_values(kernels, rows[0]),)

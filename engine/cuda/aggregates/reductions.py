@@ -50,9 +50,9 @@ class Reduction:
         return wide if self.empty is None else kernels.fill_null(wide, kernels.number(self.empty))
 
 
-def count_values(values: plc.Column | None = None) -> Reduction:
+def count_values(kernels: Kernels, values: plc.Column | None = None) -> Reduction:
     """Rows, or values that are not null."""
-    return Reduction(values, None, INT64, 0)
+    return kernels.remembered(values, "count", lambda: Reduction(values, None, INT64, 0))
 
 
 def total_counts(counts: plc.Column) -> Reduction:

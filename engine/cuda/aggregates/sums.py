@@ -54,7 +54,7 @@ class FloatAverage(FloatSum):
 
     def row_reductions(self, kernels: Kernels, rows: StateColumns) -> Sequence[Reduction]:
         """Sum and count."""
-        return (*super().row_reductions(kernels, rows), count_values(rows[0]))
+        return (*super().row_reductions(kernels, rows), count_values(kernels, rows[0]))
 
     def state_reductions(self, kernels: Kernels, state: StateColumns) -> Sequence[Reduction]:
         """The sums of both."""
@@ -78,11 +78,17 @@ class ExactSum(ReductionAggregate):
 
     def __init__(self, argument: pa.DataType, kind: Any) -> None:
         self._is_short = isinstance(argument, pa.Decimal128Type) and argument.precision <= _WORD_DIGITS
+        self._limbs = _limb_count(argument, is_short=self._is_short)
         self._kind = kind
 
     def row_reductions(self, kernels: Kernels, rows: StateColumns) -> Sequence[Reduction]:
-        """Limbs."""
-        return list(map(_sum, _split_limbs(kernels, rows[0], is_short=self._is_short)))
+        """Limbs, or one word where no sum can be longer."""
+        return kernels.remembered(rows[0], "sums", lambda: self._sums(kernels, rows[0]))
+
+    def _sums(self, kernels: Kernels, column: plc.Column) -> list[Reduction]:
+        word = _word_if_sums_fit(kernels, column)
+        limbs = _split_limbs(kernels, column, is_short=self._is_short) if word is None else [word]
+        return list(map(_sum, limbs))
 
     def state_reductions(self, kernels: Kernels, state: StateColumns) -> Sequence[Reduction]:
         """Limbs."""
@@ -90,6 +96,8 @@ class ExactSum(ReductionAggregate):
 
     def state(self, kernels: Kernels, reduced: Sequence[plc.Column], *, of_rows: bool) -> StateColumns:
         """The limbs with carries passed on; the last one is there for those."""
+        if of_rows and len(reduced) < self._limbs:
+            return tuple(_limbs_of_word(kernels, reduced[0], self._limbs + 1))
         if of_rows:
             # 0, but null where there is no value.
             reduced = [*reduced, _integer(kernels, BinaryOperator.BITWISE_AND, reduced[-1], 0)]
@@ -113,7 +121,7 @@ class ExactAverage(ExactSum):
 
     def row_reductions(self, kernels: Kernels, rows: StateColumns) -> Sequence[Reduction]:
         """Limbs and count."""
-        return (*super().row_reductions(kernels, rows), count_values(rows[0]))
+        return (*super().row_reductions(kernels, rows), count_values(kernels, rows[0]))
 
     def state_reductions(self, kernels: Kernels, state: StateColumns) -> Sequence[Reduction]:
         """The sums of both."""
@@ -145,6 +153,33 @@ def _integer(kernels: Kernels, operator: BinaryOperator, column: plc.Column, num
 
 def _sum(values: plc.Column) -> Reduction:
     return Reduction(values, plc.aggregation.sum(), values.type())
+
+
+def _limb_count(argument: pa.DataType, *, is_short: bool) -> int:
+    """Of a value of a type, as `_split_limbs` has it."""
+    if isinstance(argument, pa.Decimal128Type):
+        return 2 if is_short else 4
+    return 2 if argument in (pa.int64(), pa.uint64()) else 1
+
+
+def _word_if_sums_fit(kernels: Kernels, column: plc.Column) -> plc.Column | None:
+    """Decimals or integers of 64 bits as such integers, where no sum of them is longer than these."""
+    kind = column.type().id()
+    if kind not in (TypeId.DECIMAL128, TypeId.INT64, TypeId.UINT64):
+        return None
+    whole = decimals.unscaled_values(column) if kind == TypeId.DECIMAL128 else column
+    low, high = kernels.extremes(whole)
+    return kernels.convert(whole, INT64) if max(-low, high) * column.size() < 1 << 63 else None
+
+
+def _limbs_of_word(kernels: Kernels, word: plc.Column, count: int) -> list[plc.Column]:
+    """64-bit integers as at least three limbs within 32 bits; the highest has the sign."""
+    low = _integer(kernels, BinaryOperator.BITWISE_AND, word, _LIMB)
+    rest = _integer(kernels, BinaryOperator.SHIFT_RIGHT, word, _LIMB_BITS)
+    high = _integer(kernels, BinaryOperator.BITWISE_AND, rest, _LIMB)
+    sign = _integer(kernels, BinaryOperator.SHIFT_RIGHT, rest, _LIMB_BITS)
+    repeated = [_integer(kernels, BinaryOperator.BITWISE_AND, sign, _LIMB)] * (count - 3) if count > 3 else []
+    return [low, high, *repeated, sign]
 
 
 def _split_limbs(kernels: Kernels, column: plc.Column, *, is_short: bool) -> list[plc.Column]:

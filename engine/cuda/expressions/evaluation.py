@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from typing import Final
 
 import pylibcudf as plc
 
@@ -14,7 +16,11 @@ from bamquery.engine.cuda.expressions.function_registry import FUNCTIONS
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.kernels import Datum, Kernels, Operand
 from bamquery.errors import attach_place
-from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal, Members
+from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal, Members, walk
+from bamquery.plan.interning import DIFFERENT_EACH_TIME
+
+_MOST_PARTS: Final = 1000
+"""Of expressions, to be compared with each other: each is hashed with all that is below it."""
 
 
 def evaluate_columns(
@@ -36,6 +42,30 @@ def evaluate(kernels: Kernels, expression: Expression, frame: CudaFrame) -> Datu
     Raises:
         ExecutionError: a value cannot be computed.
     """
+    shared = frame.shared
+    if not shared or isinstance(expression, (ColumnRef, Literal, Members)) or expression not in shared:
+        return _compute(kernels, expression, frame)
+    found: Datum | None = shared[expression]
+    if found is None:
+        found = shared[expression] = _compute(kernels, expression, frame)
+    return found
+
+
+def repeated_parts(expressions: Sequence[Expression]) -> frozenset[Expression]:
+    """What is computed more than once for some expressions, the largest such parts and those within them."""
+    if sum(1 for expression in expressions for _ in walk(expression)) > _MOST_PARTS:
+        return frozenset()
+    counts = Counter(
+        part for expression in expressions for part in walk(expression) if isinstance(part, (Call, Cast))
+    )
+    return frozenset(part for part, count in counts.items() if count > 1 and not _draws_at_random(part))
+
+
+def _draws_at_random(expression: Expression) -> bool:
+    return any(isinstance(part, Call) and part.function in DIFFERENT_EACH_TIME for part in walk(expression))
+
+
+def _compute(kernels: Kernels, expression: Expression, frame: CudaFrame) -> Datum:
     match expression:
         case ColumnRef(index=index):
             return frame.columns[index]

@@ -60,8 +60,16 @@ def _compute_checked(
     rows = argument_rows(arguments)
     a, b = (kernels.convert(kernels.column(argument.datum, rows), wide) for argument in arguments)
     result = kernels.binary(_OPERATORS[name], a, b, wide)
+    low, high = integer_range(kind)
+    if kind.bit_width == 64:
+        ends = [kernels.extremes(side) for side in (a, b)]
+        fits = low <= _least(name, *ends) and _greatest(name, *ends) <= high
+    else:
+        least, greatest = kernels.extremes(result)
+        fits = low <= least and greatest <= high
+    if fits:
+        return kernels.convert(result, device_type(kind))
     if kind.bit_width < 64:
-        low, high = integer_range(kind)
         bounds = pa.uint64() if wide.id() == UINT64.id() else pa.int64()
         failed = kernels.logical_or(
             kernels.test(BinaryOperator.LESS, result, kernels.number(low, bounds)),
@@ -74,6 +82,18 @@ def _compute_checked(
     if kernels.any_true(failed):
         fail_call(kernels, name, arguments, kind, failed)
     return kernels.convert(result, device_type(kind))
+
+
+def _least(name: str, a: tuple[int, int], b: tuple[int, int]) -> int:
+    if name == "multiply":
+        return min(x * y for x in a for y in b)
+    return a[0] + b[0] if name == "add" else a[0] - b[1]
+
+
+def _greatest(name: str, a: tuple[int, int], b: tuple[int, int]) -> int:
+    if name == "multiply":
+        return max(x * y for x in a for y in b)
+    return a[1] + b[1] if name == "add" else a[1] - b[0]
 
 
 def _wrapped_unsigned(

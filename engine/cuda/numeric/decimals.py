@@ -37,6 +37,12 @@ def _operands(kernels: Kernels, arguments: Sequence[Operand]) -> list[plc.Column
     return [unscaled_values(kernels.column(argument.datum, rows)) for argument in arguments]
 
 
+def largest(kernels: Kernels, whole: plc.Column) -> int:
+    """The largest of a column of 128-bit integers, whatever its sign; the host waits."""
+    low, high = kernels.extremes(whole)
+    return max(-low, high)
+
+
 def too_long(kernels: Kernels, whole: plc.Column, digits: int) -> plc.Column:
     """Whether a 128-bit integer has more digits."""
     most = 10**digits - 1
@@ -55,6 +61,12 @@ def _same_scale(
 ) -> plc.Column:
     a, b = _operands(kernels, arguments)
     result = kernels.binary(BinaryOperator.SUB if subtract else BinaryOperator.ADD, a, b, INT128)
+    if kind.precision < 38:  # nothing has wrapped
+        fits = largest(kernels, result) < 10**kind.precision
+    else:
+        fits = largest(kernels, a) + largest(kernels, b) < 10**38
+    if fits:
+        return view_as(result, device_type(kind))
     failed = too_long(kernels, result, kind.precision)
     if kind.precision == 38:
         # Two of 38 digits can pass 2**127: then the sum has the sign that neither addend has.
@@ -104,7 +116,7 @@ def multiply(kernels: Kernels, arguments: Sequence[Operand], kind: Any) -> plc.C
     a, b = _operands(kernels, arguments)
     result = kernels.binary(BinaryOperator.MUL, a, b, INT128)
     digits = sum(_precision(argument.kind) for argument in arguments)
-    if digits > kind.precision:
+    if digits > kind.precision and largest(kernels, a) * largest(kernels, b) >= 10**kind.precision:
         failed = too_long(kernels, result, kind.precision)
         if digits > 38:
             failed = kernels.logical_or(failed, product_failed(kernels, a, b, result))

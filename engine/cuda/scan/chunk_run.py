@@ -27,9 +27,8 @@ from bamquery.engine.cuda.scan.loading_chunk import LoadingChunk
 from bamquery.engine.cuda.scan.reads.accounting import settle
 from bamquery.engine.cuda.scan.reads.column_reads import ReadColumn
 from bamquery.engine.cuda.scan.reads.gather_rows import take
-from bamquery.engine.cuda.scan.reads.host_strings import HostStrings
 from bamquery.engine.cuda.scan.reads.read_plan import every_row, learn, plan_columns
-from bamquery.engine.cuda.scan.reads.string_reads import StringRead
+from bamquery.engine.cuda.scan.reads.string_reads import WaitingStrings
 from bamquery.engine.cuda.scan.scan_state import ScanState
 from bamquery.engine.operators.scan.filter_order import FilterStep
 from bamquery.storage.read_planner.hit_pyramid import LEVELS, HitPyramid
@@ -98,9 +97,7 @@ class ChunkRun:
         settle(
             state.work.profile,
             lambda: state.queue_profile,
-            self._chunk.rows,
-            self._chunk.board,
-            state.block_bytes,
+            self._chunk,
             self._loads.reads,
             self._loads.kernels,
         )
@@ -150,9 +147,7 @@ class ChunkRun:
             assert self._selection is not None
             found = self._state.columns[column]
             staged = self._loading.staged.get(column)
-            if self._chunk.is_compressed(found.name):
-                self._held[column] = self._loads.read_by_host(found, self._selection, selected=self._filtered)
-            elif staged is not None:
+            if staged is not None:
                 self._held[column] = self._loads.gather_staged(found, staged, self._selection)
             elif not self._filtered:
                 one = self._loads.stage(found, self._state.stream)
@@ -169,11 +164,10 @@ class ChunkRun:
         self._complete()
 
     def _complete(self) -> None:
-        """Read the bytes of strings, once it is known how many they are: one wait for all columns."""
-        waiting = {
-            column: held for column, held in self._held.items() if isinstance(held, (StringRead, HostStrings))
-        }
-        if waiting:
+        """Read the bytes of strings, once it is known how many they are: each wait is one for all columns."""
+        while waiting := {
+            column: held for column, held in self._held.items() if isinstance(held, WaitingStrings)
+        }:
             self._wait()
             self._held |= zip(waiting, self._loads.complete(list(waiting.values())), strict=True)
 
@@ -270,7 +264,7 @@ class ChunkRun:
         return self._column(self._held[column])
 
     def _column(self, held: Held) -> plc.Column:
-        assert not isinstance(held, (StringRead, HostStrings))
+        assert not isinstance(held, WaitingStrings)
         if isinstance(held, (DeviceColumn, DeviceStrings)):
             return held.finish(self._chunk.board)
         return held

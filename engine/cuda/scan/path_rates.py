@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import threading
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from statistics import median_low
+from types import MappingProxyType
 from typing import Final, Literal
 
 from bamquery.storage.read_planner.cost_model import CostModel, Path, PathRates, ProcessorRates
@@ -14,6 +19,35 @@ _RING_CORES: Final = 0.25e-9
 _COPY_CORES: Final = 0.01e-9
 """The same of the copy engine: who starts its copies."""
 _NAMES: Final = ("stream", "copies", "vectors", "picks", "blocks", "latency", "rows", "start", "checksum")
+
+
+HOST_SECONDS: Final[Mapping[Path, float]] = MappingProxyType(
+    {Path.SEQUENTIAL: 6e-4, Path.VECTORS: 8e-4, Path.BLOCKS: 5e-4, Path.ROWS: 3e-4}
+)
+"""Of the host's, to start one column's read: until there are measurements."""
+_REMEMBERED: Final = 15
+
+
+class HostTimes:
+    """What it took the host to start a column's reads, by path; thread-safe.
+
+    A host's time is no rate of a device: it is Python's, which others wait for, too. So it is not measured by
+    itself, but of the reads that scans make, and their median counts.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._seen = {path: deque([seconds], _REMEMBERED) for path, seconds in HOST_SECONDS.items()}
+
+    def add(self, path: Path, seconds: float) -> None:
+        """A read of one column was started."""
+        with self._lock:
+            self._seen[path].append(seconds)
+
+    def seconds(self) -> dict[Path, float]:
+        """Of each path."""
+        with self._lock:
+            return {path: median_low(seen) for path, seen in self._seen.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +93,18 @@ class GpuProfile:
         """For later processes."""
         keep_measured(key, asdict(self))
 
-    def model(self, io_cores: int) -> CostModel:
-        """For the planner: columns of one fetch share a kernel, or at least a stream."""
+    def model(self, io_cores: int, host: Mapping[Path, float] = HOST_SECONDS) -> CostModel:
+        """For the planner: columns of one fetch share a kernel, or at least a stream.
+
+        `host`: what the host takes to start a read by each path.
+        """
         paths = {
             Path.SEQUENTIAL: PathRates(self.stream, self.copies, self.latency, _COPY_CORES),
             Path.VECTORS: PathRates(self.vectors, self.picks, self.latency),
             Path.BLOCKS: PathRates(self.stream, self.blocks, self.latency, _RING_CORES),
             Path.ROWS: PathRates(self.stream, self.rows, self.start),
         }
+        paths = {path: replace(rates, host_seconds=host[path]) for path, rates in paths.items()}
         return CostModel(paths, ProcessorRates(self.checksum), io_cores, together=True)
 
 

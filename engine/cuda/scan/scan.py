@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Generator, Iterator
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, Final
 
@@ -19,7 +20,6 @@ from bamquery.engine.cuda.scan.loading_chunk import LoadingChunk
 from bamquery.engine.cuda.scan.pipeline import overlap_chunks
 from bamquery.engine.cuda.scan.reads.column_reads import ColumnLoads
 from bamquery.engine.cuda.scan.reads.path_measurement import measure_paths
-from bamquery.engine.cuda.scan.resources.resident_vectors import runs
 from bamquery.engine.cuda.scan.resources.scan_resources import resources_of
 from bamquery.engine.cuda.scan.scan_state import ScanState
 from bamquery.engine.cuda.session import CudaSession
@@ -40,6 +40,8 @@ _FIRST_VECTORS: Final = 1 << 12
 """Of the first chunk: enough to tell of selectivities, and to be on its way until the next one is planned."""
 _FIRST_ROWS: Final = 1 << 10
 """Of the first chunk where nothing is filtered, in vectors: it may be all that a LIMIT wants."""
+_PAGES_AHEAD: Final = 3
+"""Chunks whose pages are on their way into memory before the first of them is loaded."""
 _SETTLE_S: Final = 0.8
 
 
@@ -83,13 +85,50 @@ class _Stages:
         self._reading.enter_context(work.profile.clock.measure_read())
 
     def chunks(self) -> Iterator[ListedChunk]:
-        """What is to be read, as zone maps tell."""
+        """What is to be read, as zone maps tell; pages that are not in memory are on their way to it."""
+        waiting: deque[ListedChunk] = deque()
+        for listed in self._cut():
+            waiting.append(listed)
+            # Of all that wait: what the chunks before them were found to need, these will, too.
+            if max(map(self._ask_ahead, waiting)) and len(waiting) < _PAGES_AHEAD:
+                continue
+            yield waiting.popleft()
+        while waiting:
+            yield waiting.popleft()
+
+    def _ask_ahead(self, listed: ListedChunk) -> bool:
+        """Have pages read that the chunk will look at first, and such as others of the scan had to stream.
+
+        Returns:
+            Whether some are not pinned, and so may not be in memory.
+        """
+        state, resident = self._state, listed.listed.resident
+        if state.direct or not listed.chunk.rows:
+            return False
+        found = False
+        names = {state.columns[column].name for column in self._first_columns()}
+        for name in sorted(names | state.streamed_cold):
+            for buffer in ("values", "validity"):
+                if state.pinned_run(resident, name, buffer) is None:
+                    found = True
+                    stored = resident.stored(name, buffer)
+                    pieces = zip(listed.fragments, listed.chunk.pieces, strict=True)
+                    state.read_ahead.ask(stored[n] for n, piece in pieces if len(piece.vectors))
+        return found
+
+    def _first_columns(self) -> Sequence[int]:
+        """Those that chunks look at first, by position."""
+        plan = self._work.plan
+        if not plan.steps:
+            return plan.outputs
+        return plan.order.choose_next(list(plan.steps), lambda step: float(len(step.columns))).columns
+
+    def _cut(self) -> Iterator[ListedChunk]:
         work, state = self._work, self._state
         first = _FIRST_VECTORS if work.plan.steps else _FIRST_ROWS
         whole, thin = ChunkSizes(first, first), ChunkSizes(_THIN_SHARE * first, _THIN_SHARE * first)
         ranges = work.ranges if work.context.settings.zone_maps else ()
-        for fragments in runs(work.fragments, work.columns):
-            resident = state.resources.runs.get(self._session, fragments)
+        for resident in state.resources.runs.divide(self._session, work.fragments, work.columns):
             listed = listed_vectors(state, resident, ranges)
             self._lists.add(listed)
             sizes, most = (whole, _CHUNK_BYTES) if listed.parts is None else (thin, _THIN_CHUNK_BYTES)
@@ -125,7 +164,7 @@ class _Stages:
         in_parts = isinstance(fused, FusedPredicate)
         for position in plan.outputs if first is None else first.columns:
             column = state.columns[position]
-            if position not in loading.staged and not memory.is_compressed(column.name):
+            if position not in loading.staged:
                 loading.staged[position] = loads.stage(column, state.copy_stream, in_parts=in_parts)
         self._session.follow(state.look_stream, state.copy_stream)
         for position, staged in loading.staged.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -18,11 +19,11 @@ from bamquery.engine.cuda.scan.path_rates import GpuProfile, direct_model
 from bamquery.engine.cuda.scan.resources.launcher import Launcher
 from bamquery.engine.cuda.scan.resources.pinned_files import (
     ChangeStamp,
+    FileLook,
     PinnedExtent,
     PinnedRun,
-    change_stamp,
-    require_whole,
 )
+from bamquery.engine.cuda.scan.resources.read_ahead import ReadAhead
 from bamquery.engine.cuda.scan.resources.resident_vectors import ResidentVectors
 from bamquery.engine.cuda.scan.resources.rings import Rings, block_rings, controller_threads, stream_rings
 from bamquery.engine.cuda.scan.resources.scan_resources import ScanResources
@@ -42,6 +43,8 @@ from bamquery.storage.read_planner.device_profile import DeviceProfile
 
 _MOST_BLOCK_BYTES: Final = 4096
 """Larger ones may reach behind the last buffer of a file."""
+_FRESH_S: Final = 0.1
+"""So old a look at a file may be: a scan looks at its files once, unless it takes longer."""
 DEADLINE_NS: Final = 20_000_000_000
 """After which a command is lost."""
 
@@ -99,14 +102,18 @@ class ScanState(ScanClock, Closeable):
         self.look_stream: Final = resources.take_stream()
         self.stop_stream: Final = resources.take_stream(urgent=True)
         self._extents: dict[tuple[str, int], PinnedExtent | str] = {}
-        self._stamps: dict[str, ChangeStamp] = {}
+        self._looks: dict[Fragment, FileLook] = {}
         self._run_stamps: dict[ResidentVectors, list[ChangeStamp]] = {}
         self._runs: dict[tuple[ResidentVectors, str, str], PinnedRun | None] = {}
+        self.read_ahead: Final = ReadAhead()
+        self.streamed_cold: Final[set[str]] = set()
+        """Columns that were streamed, for rows that had passed, and not in the page cache."""
         self._started = time.perf_counter()
         self._note()
 
     def close(self) -> None:
         """Give back what is shared, and note what the controllers took. Nothing of the scan may run."""
+        self.read_ahead.close()
         seconds = time.perf_counter() - self._started
         for name, rings in self._rings.items():
             after = rings.controller.statistics().thread_seconds
@@ -195,11 +202,10 @@ class ScanState(ScanClock, Closeable):
         return isinstance(found, PinnedExtent) or self.resources.maps.has(fragment, extent)
 
     def _stamp(self, fragment: Fragment) -> ChangeStamp:
-        path = str(fragment.path)
-        found = self._stamps.get(path)
+        found = self._looks.get(fragment)
         if found is None:
-            found = self._stamps[path] = change_stamp(fragment)
-        return found
+            found = self._looks[fragment] = FileLook(fragment)
+        return found.stamp
 
     def namespaces(
         self, resident: ResidentVectors, rings: Rings, fragments: Sequence[int]
@@ -216,8 +222,12 @@ class ScanState(ScanClock, Closeable):
 
     def require_whole(self, fragments: list[Fragment]) -> None:
         """See that files have their lengths. StorageError: one has not."""
+        now = time.monotonic()
         for fragment in fragments:
-            require_whole(fragment)
+            found = self._looks.get(fragment)
+            if found is None or now - found.at > _FRESH_S:
+                found = self._looks[fragment] = FileLook(fragment)
+            found.require_whole()
 
     def note(self, text: str) -> None:
         """Say once in the profile what did not run as one might expect."""
@@ -253,7 +263,13 @@ class ScanState(ScanClock, Closeable):
 
     def _cost_model(self) -> CostModel:
         if not self.direct:
-            return self.rates.model(self.io_cores)
+            return self.rates.model(self.io_cores, self.resources.host_times.seconds())
+        volume = DeviceProfile.measure(self.work.fragments[0].path, "direct")
+        return direct_model(volume, self.rates.checksum, self.io_cores)
+
+    @cached_property
+    def cold_model(self) -> CostModel:
+        """For what the page cache has not: the drive's doing, whoever carries it."""
         volume = DeviceProfile.measure(self.work.fragments[0].path, "direct")
         return direct_model(volume, self.rates.checksum, self.io_cores)
 

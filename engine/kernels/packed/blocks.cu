@@ -5,31 +5,13 @@
 // escape or a bit of a raw vector's bitmap, is asked for once they are known.
 #include "engine/kernels/packed/scan_packed.hpp"
 #include "engine/kernels/scan_launch.hpp"
+#include "engine/kernels/scan_marked.hpp"
 
 namespace bamquery {
 
 namespace {
 
 using Value = BAMQUERY_SCAN_TYPE;
-
-// For each row i `mark(i)`, which says whether it is marked: bits of `mask`, and how many there are in
-// `counts` of each 1,024 rows. A warp takes these; all lanes call.
-template <typename Mark>
-__device__ inline void mark_rows(uint32_t count, uint32_t* mask, uint32_t* counts, const Mark& mark) {
-  const uint32_t lane = Lanes::lane();
-  const uint32_t tiles = (count + kVectorRows - 1) / kVectorRows;
-  for (uint32_t tile = blockIdx.x * kWarps + threadIdx.x / 32; tile < tiles; tile += gridDim.x * kWarps) {
-    uint32_t total = 0;
-    for (uint32_t word = 0; word < kVectorWords; ++word) {
-      const uint32_t row = tile * kVectorRows + word * 32 + lane;
-      const bool marked = row < count && mark(row);
-      const uint32_t bits = __ballot_sync(~0u, marked);
-      if (lane == 0) mask[static_cast<uint64_t>(tile) * kVectorWords + word] = bits;
-      total += bit_count(bits);
-    }
-    if (lane == 0) counts[tile] = total;
-  }
-}
 
 }  // namespace
 
@@ -44,21 +26,10 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     const uint32_t bit = position % kVectorRows * bits;
     const uint64_t begin = rows.payload(position) + bit / 8;
     const uint64_t last = begin + (bit % 8 + bits + 7) / 8 - 1;
-    const bool crosses = bits != 0 && begin / rows.block_bytes != last / rows.block_bytes;
     offsets[2 * static_cast<uint64_t>(i)] = begin;
-    offsets[2 * static_cast<uint64_t>(i) + 1] = crosses ? last / rows.block_bytes * rows.block_bytes : begin;
+    offsets[2 * static_cast<uint64_t>(i) + 1] = bits == 0 ? begin : next_block(begin, last, rows.block_bytes);
     return bits != 0;
   });
-}
-
-/// to[i] = from[picked[i]], `each` at a time, for i < *count.
-extern "C" __global__ void __launch_bounds__(kThreads)
-    scan_packed_pick(const uint64_t* from, const uint32_t* picked, const uint32_t* count, uint32_t each,
-                     uint64_t* to) {
-  const uint32_t end = *count * each;
-  for (uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < end; i += gridDim.x * kThreads) {
-    to[i] = from[static_cast<uint64_t>(picked[i / each]) * each + i % each];
-  }
 }
 
 /// The values that `words` say, what was read at each row's two `offsets`; of nulls zero. `valid` (null:
@@ -73,12 +44,8 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     const PackedReader<Value> reader(rows.packed, position / kVectorRows);
     uint64_t word = 0;
     if (reader.bits() != 0) {
-      const uint64_t begin = offsets[2 * static_cast<uint64_t>(i)];
-      word = words[2 * static_cast<uint64_t>(i)];
-      if (offsets[2 * static_cast<uint64_t>(i) + 1] != begin) {
-        const uint32_t before = rows.block_bytes - static_cast<uint32_t>(begin % rows.block_bytes);
-        word |= words[2 * static_cast<uint64_t>(i) + 1] << 8 * before;
-      }
+      const uint64_t at = 2 * static_cast<uint64_t>(i);
+      word = join_words(words[at], words[at + 1], offsets[at], offsets[at + 1], rows.block_bytes);
     }
     bool marked = false;
     bool found = true;

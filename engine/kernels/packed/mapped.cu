@@ -9,6 +9,15 @@ namespace {
 
 using Value = BAMQUERY_SCAN_TYPE;
 
+/// A column whose rows are wanted.
+struct PackedMapped {
+  PackedRows rows;
+  Value* to;       ///< A value each; of nulls zero.
+  uint8_t* valid;  ///< A byte each: whether it is a value; null: nobody asks.
+  ScanTally* tally;
+};
+static_assert(sizeof(PackedMapped) == 96);
+
 /// The bytes of a row's code, or of its raw value, in its file.
 struct RowBytes {
   uint32_t piece;
@@ -27,14 +36,15 @@ __device__ inline RowBytes bytes_of(const PackedRows& rows, uint32_t position) {
 
 }  // namespace
 
-/// The values at the rows' positions; of nulls zero. `valid` (null: nobody asks) gets a byte each: whether it
-/// is a value. `tally` gets the blocks that hold what was loaded; what is behind a code counts for itself
-/// where it is in another block.
+/// The values at the rows' positions, of `count` columns: every thread block works for one of them. Tallies
+/// get the blocks that hold what was loaded; what is behind a code counts for itself where it is in another
+/// block.
 extern "C" __global__ void __launch_bounds__(kThreads)
-    scan_packed_mapped(const PackedRows rows, Value* to, uint8_t* valid, ScanTally* tally) {
-  const uint32_t step = gridDim.x * kThreads;
+    scan_packed_mapped(const PackedMapped* columns, uint32_t count) {
+  const auto [rows, to, valid, tally] = columns[blockIdx.x % count];
+  const uint32_t step = gridDim.x / count * kThreads;
   uint32_t blocks = 0;
-  for (uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < rows.count; i += step) {
+  for (uint32_t i = blockIdx.x / count * kThreads + threadIdx.x; i < rows.count; i += step) {
     const uint32_t position = rows.positions[i];
     const uint32_t row = position % kVectorRows;
     const RowBytes own = bytes_of(rows, position);

@@ -21,12 +21,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   const auto source = [&](uint32_t row) {
     const ScanRange range = strings.range(row);
     if (bases == nullptr) return reinterpret_cast<const byte*>(shifts[strings.vector(row)] + range.begin);
-    const uint32_t piece = strings.piece(row);
-    const uint64_t first = strings.block(piece, range.begin);
-    const uint64_t blocks = strings.block(piece, range.end - 1) - first + 1;
-    // The row's last block is the last one that begins with it, unless it only has a part of one before.
-    return memory + (bases[row + 1] - blocks) * strings.block_bytes +
-           (strings.places[piece].offset + range.begin) % strings.block_bytes;
+    return strings.in_blocks(row, range, bases, memory);
   };
   const uint64_t total = sums[strings.rows];
   const uint64_t stride = static_cast<uint64_t>(gridDim.x) * kSegment;

@@ -1,4 +1,5 @@
-// Compares the offsets, or the bytes, of vectors of strings with their checksums: one warp a vector.
+// Compares the offsets, the bytes or the payloads of vectors of strings with their checksums: one warp a
+// vector.
 #include "engine/kernels/scan_launch.hpp"
 #include "engine/kernels/scan_vector_crc.hpp"
 #include "engine/kernels/strings/scan_strings.hpp"
@@ -18,11 +19,14 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   for (uint32_t vector = blockIdx.x * kWarps + threadIdx.x / 32; vector < strings.vector_count;
        vector += step) {
     if (used != nullptr && used[vector] == 0) continue;
-    const byte* from = reinterpret_cast<const byte*>(strings.vector_offsets(vector));
-    uint64_t bytes = (vector_rows[vector] + uint64_t{1}) * sizeof(uint64_t);
+    const byte* from = nullptr;
+    uint64_t bytes = 0;
     if (ranges != nullptr) {
       from = reinterpret_cast<const byte*>(shifts[vector] + ranges[vector].begin);
       bytes = ranges[vector].end - ranges[vector].begin;
+    } else {
+      from = reinterpret_cast<const byte*>(strings.vector_offsets(vector));
+      bytes = (vector_rows[vector] + uint64_t{1}) * sizeof(uint64_t);
     }
     const uint32_t crc = vector_crc(tables, from, bytes);
     if (Lanes::leads() && crc != checksums[vector]) atomicMax(bad, strings.vector_count - vector);

@@ -4,42 +4,10 @@
 // rows are added up, then what comes before each tile, then what comes before each row.
 #include "engine/kernels/scan_launch.hpp"
 #include "engine/kernels/scan_prefix.hpp"
+#include "engine/kernels/strings/count_rows.hpp"
 #include "engine/kernels/strings/scan_strings.hpp"
 
 namespace bamquery {
-
-namespace {
-
-constexpr uint32_t kRounds = 4;
-constexpr uint32_t kTile = kThreads * kRounds;
-
-// Writes what `count_of` gives for each row, and how much each tile has together. All threads call.
-template <typename Count>
-__device__ inline void count_rows(uint32_t rows, uint64_t* counts, uint64_t* tiles, Count&& count_of) {
-  __shared__ uint64_t sums[kWarps];
-  const uint32_t tile_count = (rows + kTile - 1) / kTile;
-  for (uint32_t tile = blockIdx.x; tile < tile_count; tile += gridDim.x) {
-    uint64_t sum = 0;
-    for (uint32_t round = 0; round < kRounds; ++round) {
-      const uint32_t row = tile * kTile + round * kThreads + threadIdx.x;
-      if (row >= rows) continue;
-      const uint64_t count = count_of(row);
-      counts[row] = count;
-      sum += count;
-    }
-    sum = warp_prefix(sum);
-    if (Lanes::lane() == 31) sums[threadIdx.x / 32] = sum;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-      uint64_t total = 0;
-      for (uint32_t warp = 0; warp < kWarps; ++warp) total += sums[warp];
-      tiles[tile] = total;
-    }
-    __syncthreads();  // All have read the sums that are written next.
-  }
-}
-
-}  // namespace
 
 /// Bytes of the offsets' vectors' strings: ranges[v] for each vector v with used[v] (null: all), of
 /// `vector_rows` rows; nothing for others. `bad` (zero before) gets how many vectors there are from the first

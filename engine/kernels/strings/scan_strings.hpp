@@ -46,6 +46,17 @@ struct ScanStrings {
     return {at[0], at[1]};
   }
 
+  /// Where the bytes of a row's string, of `range`, are among `blocks`, which hold all strings that have
+  /// bytes; `bases` are sums of the blocks that begin with each row.
+  BAMQUERY_CORE const byte* in_blocks(uint32_t row, const ScanRange& range, const uint64_t* bases,
+                                      const byte* blocks) const {
+    const uint32_t of = piece(row);
+    const uint64_t first = block(of, range.begin);
+    const uint64_t count = block(of, range.end - 1) - first + 1;
+    // The row's last block is the last one that begins with it, unless it only has a part of one before.
+    return blocks + (bases[row + 1] - count) * block_bytes + (places[of].offset + range.begin) % block_bytes;
+  }
+
   /// Block of the file that holds a byte of the strings of `piece`.
   BAMQUERY_CORE uint64_t block(uint32_t piece, uint64_t at) const {
     return (places[piece].offset + at) / block_bytes;

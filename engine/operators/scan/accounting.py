@@ -31,6 +31,11 @@ def bytes_of_pieces(pieces: Sequence[Piece], column: str, counts: NDArray[np.int
     position = fragments[0].column_index(column)
     bits = value_bits(fragments[0].schema.field(position).type)
     nullable = np.array([f.layout.columns[position].has_nulls for f in fragments])
+    return plain_bytes_of(counts, bits, nullable)
+
+
+def plain_bytes_of(counts: NDArray[np.int64], bits: int, nullable: NDArray[np.bool_]) -> int:
+    """The same of values of so many bits, where it is known which pieces' fragments have nulls."""
     return int((-(-counts * bits // 8)).sum() + (-(-counts[nullable] // 8)).sum())
 
 

@@ -73,6 +73,8 @@ class ChunkSelection(Generic[Frame]):
             CancelledError, ExecutionError, StorageError: as operators do.
         """
         self._reads.count_chunk(self._pieces)
+        if self._plan.numbers is not None:
+            self._select_numbers(self._plan.numbers)
         waiting = self._plan.next_steps()
         while waiting and (self._alive or not self._filtered):
             step = self._plan.order.choose_next(waiting, self._cost)
@@ -90,6 +92,14 @@ class ChunkSelection(Generic[Frame]):
         if not self._plan.outputs:
             return self._device.from_arrow(rows_without_columns(self._alive))
         return self._device.join_columns([self._held[column] for column in self._plan.outputs])
+
+    def _select_numbers(self, numbers: RowNumbers) -> None:
+        """Keep the rows that conditions on their numbers choose."""
+        rows = [numbers.rows_of(piece) for piece in self._pieces]
+        if any(found is not None for found in rows):
+            counts = zip(self._pieces, rows, strict=True)
+            self._alive = sum(piece.rows if found is None else len(found) for piece, found in counts)
+            self._rows, self._filtered = rows, True
 
     def _is_number(self, column: int) -> bool:
         return self._plan.numbers is not None and column == self._plan.numbers.column

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from bamquery.storage.format.layout import VECTOR_ROWS, vector_count
 from bamquery.storage.fragments.fragment import Fragment
-from bamquery.storage.fragments.plain_size import column_bytes
+from bamquery.storage.fragments.plain_size import column_bytes, stored_bytes
 from bamquery.storage.statistics.predicate import RangePredicate
 
 CHUNK_VECTORS: Final = 1024
@@ -31,6 +32,9 @@ LEAST_VECTORS: Final = 16
 _ENOUGH: Final = 2
 """Part of a full chunk with which it ends where its fragment does."""
 
+FEW_ROWS: Final = 4096
+"""Rows from which on a chunk is worth its cost, where it is known which ones they are."""
+
 CHUNK_PIECES: Final = 32
 """Most fragments of one chunk: each keeps a file open while the chunk is in work."""
 
@@ -47,6 +51,7 @@ class ChunkLimits:
         pieces: most fragments.
         widest: whether the widest column alone is weighed, and not all columns together: for devices that
             seldom have more than one of them in memory whole.
+        as_stored: whether columns weigh what files hold, and not what they are once decoded.
     """
 
     vectors: int
@@ -55,6 +60,7 @@ class ChunkLimits:
     growth: int
     pieces: int
     widest: bool
+    as_stored: bool = False
 
     @staticmethod
     def for_threads(share: float = 1.0) -> ChunkLimits:
@@ -62,6 +68,16 @@ class ChunkLimits:
         vectors = min(max(int(CHUNK_VECTORS * share), LEAST_VECTORS), CHUNK_VECTORS)
         size = max(int(CHUNK_BYTES * share), 1)
         return ChunkLimits(vectors, size, FIRST_VECTORS, GROWTH, CHUNK_PIECES, widest=False)
+
+    def for_few_rows(self, density: float) -> ChunkLimits:
+        """Those for `density` rows a vector that are known before: only these are ever decoded.
+
+        A chunk costs a millisecond whatever is in it, and so few rows of a full one cost less.
+        """
+        vectors = math.ceil(FEW_ROWS / max(density, 1.0))
+        if vectors <= self.vectors:
+            return self
+        return replace(self, vectors=vectors, first=vectors, as_stored=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,6 +159,8 @@ def cut_chunks(
     columns: Sequence[str],
     zone_maps: bool,
     limits: ChunkLimits | None = None,
+    *,
+    keep_vectors: Callable[[Fragment, NDArray[np.int64]], NDArray[np.int64]] | None = None,
 ) -> Iterator[Chunk]:
     """Cut a table into chunks, the first ones small; vectors that zone maps rule out weigh nothing.
 
@@ -152,6 +170,7 @@ def cut_chunks(
         columns: what will be read; their width bounds the chunks' rows.
         zone_maps: whether to prune at all.
         limits: how large chunks are; None: those for a CPU's threads.
+        keep_vectors: which of a fragment's vectors can match by what else is known.
     """
     if limits is None:
         limits = ChunkLimits.for_threads()
@@ -162,6 +181,8 @@ def cut_chunks(
             survivors = fragment.zone_map.surviving_vectors(predicates)
         else:
             survivors = np.arange(fragment.vector_count, dtype=np.int64)
+        if keep_vectors is not None:
+            survivors = keep_vectors(fragment, survivors)
         most = _vectors_in_limits(fragment, columns, limits)
         begin, used = 0, 0
         while begin < fragment.rows:
@@ -184,7 +205,8 @@ def cut_chunks(
 
 def _vectors_in_limits(fragment: Fragment, columns: Sequence[str], limits: ChunkLimits) -> int:
     """Vectors of which the columns, or the widest of them, weigh about as much as the limits allow."""
-    weights = [column_bytes(fragment, fragment.column_index(name)) for name in columns]
+    weigh = stored_bytes if limits.as_stored else column_bytes
+    weights = [weigh(fragment, fragment.column_index(name)) for name in columns]
     whole = max(weights, default=0) if limits.widest else sum(weights)
     row = max(whole // max(fragment.rows, 1), 1)
     return max(limits.stored_bytes // (row * VECTOR_ROWS), 1)

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from bamquery.engine.device import Device, Frame
 from bamquery.storage.encodings.packed.vectors import PackedVectors
-from bamquery.storage.fragments.reader import FragmentReader, StoredVectors
+from bamquery.storage.encodings.stored_vectors import StoredVectors
+from bamquery.storage.fragments.reader import FragmentReader
 from bamquery.storage.readers.block_reader import ReadCounters
 
 

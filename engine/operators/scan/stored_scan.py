@@ -36,7 +36,7 @@ from bamquery.engine.operators.scan.filter_order import (
 )
 from bamquery.engine.operators.scan.forecast import ColumnForecast, ScanForecast
 from bamquery.engine.operators.scan.open_fragments import FragmentReaders
-from bamquery.engine.operators.scan.row_numbers import RowNumbers, split_ranges
+from bamquery.engine.operators.scan.row_numbers import RowNumbers
 from bamquery.engine.operators.scan.selectivity_guess import guess_selectivities
 from bamquery.engine.operators.scan.zone_map_answers import zone_map_answers
 from bamquery.engine.operators.scan.zone_map_bounds import best_first, zone_map_bound
@@ -50,7 +50,6 @@ from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression, Sort
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Scan
 from bamquery.plan.rewriting import substitute
-from bamquery.storage.statistics.predicate import RangePredicate
 
 _ROWS_WITHOUT_COLUMNS: Final = 1 << 22
 """Rows of a frame without columns: few frames for count(*), little memory where a constant is computed."""
@@ -66,9 +65,8 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         self._schema = table.schema
         self._conjuncts = split_conjuncts(scan.predicates, self._schema)
         self._numbers = RowNumbers(table) if isinstance(table, NumberedTable) else None
-        self._numbered_ranges: list[RangePredicate] = []
-        if isinstance(table, NumberedTable):  # of its numbers zone maps know nothing
-            self._numbered_ranges, self._conjuncts = split_ranges(table.row_number, self._conjuncts)
+        if self._numbers is not None:
+            self._conjuncts = self._numbers.answer(self._conjuncts)
         self._ranges = [found for conjunct in self._conjuncts for found in conjunct.ranges]
         self._steps = [step for step in filter_steps(self._conjuncts) if step.columns]
         self._constants = [step for step in filter_steps(self._conjuncts) if not step.columns]
@@ -79,7 +77,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
     def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
         """Taken where `value` is a column, or a cast of one."""
         column = column_under_casts(value)
-        if column is None or self._is_number(column):
+        if column is None or (dynamic_filter.moves and self._is_number(column)):
             return False
         taken = ScanDynamicFilter(dynamic_filter, self._renumber_for_source(value), self._schema)
         self._dynamic_filters.append(taken)
@@ -89,7 +87,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
     def top_n_bound(self, key: SortKey, count: int) -> DynamicCondition | None:
         """By zone maps, where all of the table's rows are given out."""
         column = column_under_casts(key.expression)
-        whole = not self._conjuncts and all(taken.dynamic_filter.moves for taken in self._dynamic_filters)
+        whole = self._gives_all_rows and all(taken.dynamic_filter.moves for taken in self._dynamic_filters)
         if column is None or self._is_number(column) or not whole or not self._settings.zone_maps:
             return None
         name = self._schema.field(self._outputs[column.index]).name
@@ -97,7 +95,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
 
     def known_aggregates(self, calls: Sequence[AggregateCall]) -> pa.RecordBatch | None:
         """By zone maps, where all of the table's rows are given out."""
-        if self._conjuncts or self._dynamic_filters or not self._settings.zone_maps:
+        if not self._gives_all_rows or self._dynamic_filters or not self._settings.zone_maps:
             return None
         if self._numbers is not None and self._numbers.column in self._outputs:
             return None
@@ -109,6 +107,15 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         column = column_under_casts(key.expression)
         if column is not None and not self._is_number(column):
             self._preferred = (self._schema.field(self._outputs[column.index]).name, key.descending)
+
+    @property
+    def _gives_all_rows(self) -> bool:
+        """Whether no condition of the query leaves out any."""
+        return not self._conjuncts and not self._selects_numbers
+
+    @property
+    def _selects_numbers(self) -> bool:
+        return self._numbers is not None and self._numbers.selects
 
     def _is_number(self, column: ColumnRef) -> bool:
         """Whether a column that is given out is the rows' number."""
@@ -135,7 +142,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
             len(context.device.matching_positions(step.predicate, nothing)) for step in self._constants
         ):
             return
-        if not self._outputs and not self._steps:
+        if not self._outputs and not self._steps and not self._selects_numbers:
             with self._scan_profile.lock:
                 self._scan_profile.rows_scanned = self._snapshot.rows
             for start in range(0, self._snapshot.rows, _ROWS_WITHOUT_COLUMNS):
@@ -151,6 +158,8 @@ class StoredScan(Operator[Frame], Generic[Frame]):
             c: None for dynamic_filter in self._dynamic_filters for c in dynamic_filter.conditions()
         }  # once, whoever has told it
         found = dynamic_conjuncts(known, self._schema, context.device)
+        if self._numbers is not None:
+            found = self._numbers.answer(found)
         self._ranges += [one for conjunct in found for one in conjunct.ranges]
         self._constants += [step for step in filter_steps(found) if not step.columns]
         self._steps += optional_steps(found, len(self._steps))
@@ -166,6 +175,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
             everything = np.arange(fragment.vector_count, dtype=np.int64)
             pruned = self._settings.zone_maps and self._ranges
             left = fragment.zone_map.surviving_vectors(self._ranges) if pruned else everything
+            left = left if self._numbers is None else self._numbers.keep_vectors(fragment, left)
             fragments.append((fragment, left))
         columns = [ColumnForecast(c.name, c.role) for c in self._scan_profile.columns.values()]
         order = AdaptiveFilterOrder(self._steps, guess_selectivities(self._steps, self._snapshot.fragments))
@@ -251,14 +261,19 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         names = list(self._scan_profile.columns)
         zone_maps = context.settings.zone_maps
         limits = ChunkLimits.for_threads(context.memory.share)
-        cut: Iterable[Chunk] = cut_chunks(self._snapshot.fragments, self._ranges, names, zone_maps, limits)
+        keep, density = None, None
+        if self._numbers is not None:
+            keep, density = self._numbers.keep_vectors, self._numbers.density(self._snapshot.fragments)
+        if density is not None:
+            limits = limits.for_few_rows(density)
+        cut: Iterable[Chunk] = cut_chunks(
+            self._snapshot.fragments, self._ranges, names, zone_maps, limits, keep_vectors=keep
+        )
         if self._preferred is not None and zone_maps:
             column, descending = self._preferred
             cut = best_first(list(cut), column, descending=descending)
         for chunk in cut:
             left = moving.prune(chunk) if zone_maps else chunk
-            if self._numbers is not None and zone_maps:
-                left = self._numbers.prune(left, self._numbered_ranges)
             readers.expect(left)
             yield left
 

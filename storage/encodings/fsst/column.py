@@ -12,6 +12,7 @@ from bamquery import _native
 from bamquery.storage.encodings.encoding import BufferShape, ColumnShape, Footprint
 from bamquery.storage.encodings.fsst.parameters import (
     FSST_VECTOR,
+    SYMBOLS_BY_CODE,
     code_bytes,
     find_fault,
     payload_bytes,
@@ -63,9 +64,8 @@ class FsstColumn:
         checksums = place.checksums.values[vectors] if verify else None
         with place.name_vector_in_errors("values", vectors):
             payload = reader.read_ranges(*self._ranges(vectors), counters, checksums)
-        return FsstVectors(
-            place, self._symbols, vectors, payload, self._lengths[vectors], self._packing[vectors]
-        )
+        lengths, packing = self._lengths[vectors], self._packing[vectors]
+        return FsstVectors(place, vectors, payload, lengths, packing, self._symbols)
 
     def read_rows(
         self, reader: BlockReader, rows: NDArray[np.int64], counters: ReadCounters
@@ -106,6 +106,24 @@ class FsstColumn:
         ends = BufferShape(8 * int(self._code_bytes[vectors].sum()) / rows, width=_ENDS[1])
         size = int((self._lengths - self._code_bytes)[vectors].sum()) / rows
         return ColumnShape((ends, BufferShape(8 * size, width=size)), rounds=2, form="fsst")
+
+    def symbols_by_code(self) -> NDArray[Any]:
+        """What codes stand for, a SYMBOLS_BY_CODE.
+
+        Raises:
+            CorruptionError: they cannot be symbols.
+        """
+        found = np.zeros(1, SYMBOLS_BY_CODE)
+        try:
+            found["bytes"], found["lengths"] = _native.fsst_symbols(self._symbols)
+        except ValueError as error:
+            raise self._place.corrupt_column(str(error)) from error
+        return found
+
+    @property
+    def payload_lengths(self) -> NDArray[np.int64]:
+        """Bytes of each vector's payload."""
+        return self._lengths
 
     def _ranges(self, vectors: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         return self._place.layout.values.offset + self.payload_starts[vectors], self._lengths[vectors]

@@ -24,6 +24,9 @@ FSST_VECTOR: Final = np.dtype(
 )
 """`offset` of the payload in bytes; `bits` of the code of an end; `part_ends` count from the first string."""
 
+SYMBOLS_BY_CODE: Final = np.dtype([("bytes", "<u8", 256), ("lengths", "u1", 256)])
+"""A column's symbols by their codes, the first byte least significant; length 0: the code is none's."""
+
 BYTES, SYMBOLS = range(2)
 """Forms: strings as they are, and as codes of symbols."""
 

@@ -11,62 +11,33 @@ from numpy.typing import NDArray
 
 from bamquery import _native
 from bamquery.errors import CorruptionError
-from bamquery.storage.encodings.fixed_width import positions_in
-from bamquery.storage.encodings.plain import ColumnPlace
+from bamquery.storage.encodings.stored_vectors import StoredVectors
 from bamquery.storage.files.buffers import view
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FsstVectors:
-    """Payloads of some vectors, end to end. Positions are those among these vectors' rows.
+class FsstVectors(StoredVectors):
+    """Vectors of compressed strings, with 48 bytes of parameters each.
 
     Attributes:
-        place: the column's.
-        symbols: that its codes stand for.
-        vectors: ascending numbers.
-        payload: a buffer of all payloads.
-        lengths: of each payload in bytes.
-        parameters: 48 bytes a vector.
+        symbols: that their codes stand for.
     """
 
-    place: ColumnPlace
     symbols: bytes
-    vectors: NDArray[np.int64]
-    payload: Any
-    lengths: NDArray[np.int64]
-    parameters: NDArray[np.uint8]
-
-    @property
-    def row_count(self) -> int:
-        """Rows of all these vectors."""
-        return int(self.place.vector_rows(self.vectors).sum())
-
-    def positions(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where rows of the fragment are among these vectors' rows; all are there."""
-        return positions_in(self.vectors, rows)
 
     def decode(self) -> pa.Array[Any]:
-        """All strings.
-
-        Raises:
-            CorruptionError: bytes cannot be a column.
-        """
+        """See `StoredVectors.decode`."""
         return self._array(None)
 
     def pick(self, positions: NDArray[np.int64]) -> pa.Array[Any]:
-        """The strings at ascending positions.
-
-        Raises:
-            CorruptionError: bytes cannot be a column.
-        """
+        """See `StoredVectors.pick`."""
         return self._array(positions)
 
     def _array(self, positions: NDArray[np.int64] | None) -> pa.Array[Any]:
         place = self.place
-        starts = np.cumsum(self.lengths) - self.lengths
-        rows = place.vector_rows(self.vectors)
+        what = (self.symbols, self.payload, self.starts, self.parameters, self.rows)
         try:
-            found = _native.fsst_unpack(self.symbols, self.payload, starts, self.parameters, rows, positions)
+            found = _native.fsst_unpack(*what, positions)
         except ValueError as error:
             raise CorruptionError(f'column "{place.name}": {error}', place.path) from error
         return string_array(place.type, *found)

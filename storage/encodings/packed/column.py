@@ -62,7 +62,7 @@ class PackedColumn:
         checksums = place.checksums.values[vectors] if verify else None
         with place.name_vector_in_errors("values", vectors):
             payload = reader.read_ranges(offsets, lengths, counters, checksums)
-        return PackedVectors(place, self._encoding, vectors, payload, lengths, self._packing[vectors])
+        return PackedVectors(place, vectors, payload, lengths, self._packing[vectors], self._encoding)
 
     def read_rows(
         self, reader: BlockReader, rows: NDArray[np.int64], counters: ReadCounters

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from bamquery import _native
 from bamquery.errors import CorruptionError
-from bamquery.storage.encodings.fixed_width import positions_in
-from bamquery.storage.encodings.plain import ColumnPlace
+from bamquery.storage.encodings.stored_vectors import StoredVectors
 from bamquery.storage.format.layout import VECTOR_ROWS, PackedLayout
 from bamquery.storage.format.storable_types import value_bits, value_kind
 from bamquery.storage.statistics.order_keys import KeyCondition
@@ -24,48 +23,21 @@ _VECTOR_BYTES = VECTOR_ROWS // 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PackedVectors:
-    """Payloads of some vectors, end to end. Positions are those among these vectors' rows.
+class PackedVectors(StoredVectors):
+    """Vectors of a packed column, with 16 bytes of parameters each.
 
     Attributes:
-        place: the column's.
-        encoding: what its vectors share.
-        vectors: ascending numbers.
-        payload: a buffer of all payloads.
-        lengths: of each payload in bytes.
-        parameters: 16 bytes a vector.
+        encoding: what they share.
     """
 
-    place: ColumnPlace
     encoding: PackedLayout
-    vectors: NDArray[np.int64]
-    payload: Any
-    lengths: NDArray[np.int64]
-    parameters: NDArray[np.uint8]
-
-    @property
-    def row_count(self) -> int:
-        """Rows of all these vectors."""
-        return int(self.place.vector_rows(self.vectors).sum())
-
-    def positions(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where rows of the fragment are among these vectors' rows; all are there."""
-        return positions_in(self.vectors, rows)
 
     def decode(self) -> pa.Array[Any]:
-        """All values.
-
-        Raises:
-            CorruptionError: bytes cannot be a column.
-        """
+        """See `StoredVectors.decode`."""
         return self._array(self.row_count, None)
 
     def pick(self, positions: NDArray[np.int64]) -> pa.Array[Any]:
-        """The values at ascending positions.
-
-        Raises:
-            CorruptionError: bytes cannot be a column.
-        """
+        """See `StoredVectors.pick`."""
         return self._array(len(positions), positions)
 
     def compare(self, condition: KeyCondition) -> tuple[NDArray[np.uint8], int]:
@@ -118,14 +90,12 @@ class PackedVectors:
         self, kind: str
     ) -> tuple[str, Any, NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], int, int]:
         """What native functions take of vectors and their column."""
-        starts = np.cumsum(self.lengths) - self.lengths
-        rows = self.place.vector_rows(self.vectors)
         return (
             kind,
             self.payload,
-            starts,
+            self.starts,
             self.parameters,
-            rows,
+            self.rows,
             self.encoding.divisor,
             self.encoding.origin,
         )

@@ -21,20 +21,6 @@ namespace py = pybind11;
 namespace bamquery {
 namespace {
 
-// Sizes are checked here, once, so that a wrong call from Python is an exception and never a stray write.
-void require(bool condition, const char* what) {
-  if (!condition) throw py::value_error(what);
-}
-
-// An array of a type, where bytes-like objects are given; aligned as it needs.
-template <typename T>
-std::span<const T> span_of(const ByteView& view, const char* what) {
-  const auto* data = view.bytes().data();
-  require(view.bytes().size() % sizeof(T) == 0, what);
-  require(reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0, "it is not aligned");
-  return {reinterpret_cast<const T*>(data), view.bytes().size() / sizeof(T)};
-}
-
 std::size_t plain_bytes(const Kind& kind, std::int64_t rows) {
   const auto count = static_cast<std::size_t>(rows);
   return kind.kind == ValueKind::kBool ? (count + 7) / 8 : count * static_cast<std::size_t>(kind.width);
@@ -54,11 +40,6 @@ std::optional<ByteView> optional_view(const py::object& object, bool writable) {
   std::optional<ByteView> view;
   if (!object.is_none()) view.emplace(object, writable);
   return view;
-}
-
-template <typename T>
-py::array_t<T> array_of(const std::vector<T>& values) {
-  return py::array_t<T>(static_cast<py::ssize_t>(values.size()), values.data());
 }
 
 py::tuple py_pack_vectors(const std::string& kind_name, const py::object& values, const py::object& validity,
@@ -90,14 +71,7 @@ py::tuple py_pack_vectors(const std::string& kind_name, const py::object& values
     std::memcpy(parameters.mutable_data(), packed.vectors.data(),
                 packed.vectors.size() * sizeof(PackedVector));
   }
-  // The array takes the payload over: it is large.
-  auto owned = std::make_unique<std::vector<std::byte>>(std::move(packed.payload));
-  const auto* bytes = reinterpret_cast<const std::uint8_t*>(owned->data());
-  const auto size = static_cast<py::ssize_t>(owned->size());
-  const py::capsule owner(owned.release(),
-                          [](void* vector) { delete static_cast<std::vector<std::byte>*>(vector); });
-  const py::array_t<std::uint8_t> payload(size, bytes, owner);
-  return py::make_tuple(payload, parameters, array_of(packed.crcs));
+  return py::make_tuple(array_of<std::uint8_t>(std::move(packed.payload)), parameters, copy_of(packed.crcs));
 }
 
 py::dict py_packing_sample(const std::string& kind_name, const py::object& values, const py::object& validity,
@@ -206,7 +180,7 @@ py::tuple py_packed_parts(const std::string& kind_name, const py::object& payloa
   if (vectors > 0) {
     std::memcpy(bounds.mutable_data(), found.bounds.data(), found.bounds.size() * sizeof(PackedPartBounds));
   }
-  return py::make_tuple(bounds, array_of(found.crcs), array_of(found.escape_crcs));
+  return py::make_tuple(bounds, copy_of(found.crcs), copy_of(found.escape_crcs));
 }
 
 py::array_t<std::int64_t> py_packed_places(const std::string& kind_name, const py::object& parameters,
@@ -246,7 +220,7 @@ py::tuple py_unpack_rows(const std::string& kind_name, const py::object& paramet
                .unpack(rows_of, words_of, scale, to.writable().data(),
                        reinterpret_cast<std::uint8_t*>(valid.writable().data()));
   }
-  return py::make_tuple(array_of(rest.positions), array_of(rest.places));
+  return py::make_tuple(copy_of(rest.positions), copy_of(rest.places));
 }
 
 void py_unpack_rest(const std::string& kind_name, const py::object& parameters, std::int64_t column_rows,

@@ -11,14 +11,22 @@ from numpy.typing import NDArray
 
 from bamquery.engine.cuda.scan.chunk.chunk_sizes import ListedChunk
 from bamquery.engine.cuda.scan.columns.scan_column import Form, ScanColumn, scan_column
-from bamquery.engine.cuda.scan.kernel_tables.packed_requests import PayloadRanges
+from bamquery.engine.cuda.scan.kernel_tables.packed_requests import (
+    PayloadRanges,
+    payload_requests,
+    run_requests,
+)
 from bamquery.engine.cuda.scan.kernel_tables.requests import PLACE, VECTOR, ChunkRows
+from bamquery.engine.cuda.scan.resources.cached_pages import is_cached
 from bamquery.engine.cuda.scan.resources.counter_board import CounterBoard, Slot, Uploads
 from bamquery.engine.cuda.scan.resources.host_blocks import HostBlock
 from bamquery.engine.cuda.scan.resources.launcher import WARPS
+from bamquery.engine.cuda.scan.resources.pinned_files import FilePlaces
 from bamquery.engine.cuda.scan.resources.rings import Rings
 from bamquery.engine.cuda.scan.scan_clock import StreamTime
 from bamquery.engine.cuda.scan.scan_state import ScanState
+from bamquery.storage.encodings.fsst.parameters import FSST_VECTOR
+from bamquery.storage.encodings.packed.parameters import PACKED_VECTOR
 from bamquery.storage.format.layout import Extent
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.stored_buffers import StoredBuffers
@@ -76,7 +84,8 @@ class ChunkMemory:
         self._places: dict[Rings, dict[tuple[str, str], int]] = {}
         self._payload_bytes: dict[str, int] = {}
         self._pinned: dict[tuple[str, str], bool] = {}
-        self._maps: dict[tuple[str, str], NDArray[np.uint64] | None] = {}
+        self._cold: dict[str, bool] = {}
+        self._maps: dict[tuple[str, str], FilePlaces | None] = {}
         self._clocks: list[StreamTime] = []
         self._host_blocks: list[HostBlock] = []
         self._closed = False
@@ -137,17 +146,34 @@ class ChunkMemory:
         return self.listed.resident.is_packed(column)
 
     def is_compressed(self, column: str) -> bool:
-        """Whether only the host decodes the column, in all pieces or in none."""
+        """Whether the column are compressed strings, in all pieces or in none."""
         return self.listed.resident.is_compressed(column)
 
     def parameters(self, column: str) -> int:
-        """Of each vector of a packed column, PackedVectors on the GPU."""
-        return self.listed.parameters(column) + 16 * self.first
+        """Of each vector of a packed column PackedVectors, of strings StringVectors, on the GPU."""
+        width = FSST_VECTOR.itemsize if self.is_compressed(column) else PACKED_VECTOR.itemsize
+        return self.listed.parameters(column) + width * self.first
 
     def payloads(self, column: str) -> list[PayloadRanges]:
-        """Where the vectors of a packed column are in each piece's buffer."""
+        """Where the vectors of a packed or compressed column are in each piece's buffer."""
         payloads = self.listed.resident.payloads(column)
         return [payloads[number] for number in self.fragments]
+
+    def payload_requests(self, column: str, wanted: NDArray[np.bool_] | None) -> tuple[NDArray[Any], int]:
+        """What loads the payloads of the chunk's vectors, or those `wanted`; see `packed_requests`."""
+        resident, first, end = self.listed.resident, self.first, self.first + self.rows.count
+        begins, sizes = resident.payload_begins(column), resident.payload_sizes(column)
+        numbers = self.listed.numbers
+        if numbers is None and wanted is None:
+            fragments = resident.firsts[self.fragments].astype(np.int64)
+            sums, breaks = resident.payload_sums(column), resident.payload_breaks(column)
+            return run_requests((first, end), breaks, begins, sums, fragments)
+        if numbers is None:
+            begins, sizes = begins[first:end], sizes[first:end]
+        else:
+            begins, sizes = begins.take(numbers[first:end]), sizes.take(numbers[first:end])
+        pieces = np.repeat(np.arange(len(self.fragments)), np.diff(self.rows.firsts))
+        return payload_requests(begins, sizes, pieces, wanted)
 
     def payload_bytes(self, column: str) -> int:
         """Of all of the chunk's vectors."""
@@ -185,12 +211,16 @@ class ChunkMemory:
         With namespaces of `rings`, or else where the page cache has the files.
         """
         resident, lowest, end = self.listed.resident, self.fragments[0], self.fragments[-1] + 1
+        if rings is None:
+            run = self.state.pinned_run(resident, column, buffer)
+            if run is not None:
+                return resident.mapped_places(column, buffer, run.places.addresses)
         made = np.zeros(end - lowest, PLACE)
         made["offset"] = resident.offsets(column, buffer)[lowest:end]
         if rings is None:
             maps = self._mapped(column, buffer)
             assert maps is not None, f"{buffer} of {column} are not pinned"
-            made["map"] = maps
+            made["map"] = maps.addresses
         else:
             made["nsid"] = self.state.namespaces(resident, rings, self.fragments)[lowest:end]
         return self.uploads.put(made, stream) - PLACE.itemsize * lowest
@@ -219,9 +249,38 @@ class ChunkMemory:
                 return False
         return self._mapped(column, buffer) is not None
 
+    def mapped_places(self, column: str, buffer: str, *, by_host: bool = False) -> NDArray[np.uint64]:
+        """Where the GPU, or this process, would see byte 0 of each piece's file; it sees the buffer."""
+        maps = self._mapped(column, buffer)
+        assert maps is not None, f"{buffer} of {column} are not pinned"
+        every: NDArray[np.uint64] = maps.hosts if by_host else maps.addresses
+        found: NDArray[np.uint64] = every[np.array(self.fragments) - self.fragments[0]]
+        return found
+
     def is_pinned(self, column: str) -> bool:
         """Whether the GPU sees the column's values now, so that nothing need be pinned for that."""
         return all(self._is_pinned(column, buffer) for buffer in ("values", "validity"))
+
+    def is_cold(self, column: str) -> bool:
+        """Whether the GPU does not see the column's values now, and the page cache lacks the first."""
+        if column not in self._cold:
+            self._cold[column] = not self.state.direct and self._is_cold(column)
+        return self._cold[column]
+
+    def _is_cold(self, column: str) -> bool:
+        for buffer in ("values", "validity"):
+            for fragment, extent in self._stored_extents(column, buffer)[:1]:
+                if extent is None or self.state.is_pinned(fragment, extent):
+                    continue
+                if not is_cached(str(fragment.path), extent):
+                    return True
+        return False
+
+    def ask_ahead(self, column: str) -> None:
+        """Have the column's pages read that are not pinned, before somebody waits for them."""
+        for buffer in ("offsets", "values", "validity"):
+            if not self._is_pinned(column, buffer):
+                self.state.read_ahead.ask(self._stored_extents(column, buffer))
 
     def _is_pinned(self, column: str, buffer: str) -> bool:
         if self.state.pinned_run(self.listed.resident, column, buffer) is not None:
@@ -234,22 +293,22 @@ class ChunkMemory:
             )
         return self._pinned[key]
 
-    def _mapped(self, column: str, buffer: str) -> NDArray[np.uint64] | None:
-        """Where the GPU would see byte 0 of each fragment's file, from the first of the chunk's to the last.
+    def _mapped(self, column: str, buffer: str) -> FilePlaces | None:
+        """Where the files of fragments are seen, from the first of the chunk's to the last.
 
         Only those of the chunk's are there that have the buffer. None: one cannot be pinned.
         """
         run = self.state.pinned_run(self.listed.resident, column, buffer)
         if run is not None:
-            return run.addresses[self.fragments[0] : self.fragments[-1] + 1]
+            return run.places.slice(self.fragments[0], self.fragments[-1] + 1)
         key = (column, buffer)
         if key not in self._maps:
             self._maps[key] = self._pin(column, buffer)
         return self._maps[key]
 
-    def _pin(self, column: str, buffer: str) -> NDArray[np.uint64] | None:
+    def _pin(self, column: str, buffer: str) -> FilePlaces | None:
         lowest = self.fragments[0]
-        found = np.zeros(self.fragments[-1] + 1 - lowest, np.uint64)
+        found = FilePlaces.none(self.fragments[-1] + 1 - lowest)
         for number, (fragment, extent) in zip(
             self.fragments, self._stored_extents(column, buffer), strict=True
         ):
@@ -258,7 +317,7 @@ class ChunkMemory:
             pinned = self.state.pin(fragment, extent)
             if isinstance(pinned, str):
                 return None
-            found[number - lowest] = (pinned.address - extent.offset) % (1 << 64)
+            found.put(number - lowest, pinned, extent)
         return found
 
     def _stored_extents(self, column: str, buffer: str) -> list[tuple[Fragment, Extent | None]]:

@@ -63,24 +63,23 @@ def cut_chunks(listed: VectorList, sizes: ChunkSizes) -> Iterator[ListedChunk]:
     """Chunks that together cover every row of the run once, in order."""
     resident = listed.resident
     firsts = resident.firsts.astype(np.int64)
-    numbers = listed.numbers
-    # Which of the list's vectors are each fragment's.
-    edges = firsts if numbers is None else np.searchsorted(numbers, firsts)
+    edges, vectors = firsts, resident.numbers
+    if listed.numbers is not None:
+        edges = np.searchsorted(listed.numbers, firsts)
+        vectors = listed.numbers.astype(np.int64) - np.repeat(firsts[:-1], np.diff(edges))
     pieces: list[Piece] = []
     fragments: list[int] = []
     begun = taken = 0
     room = sizes.next_size(listed.count)
     for number, fragment in enumerate(resident.fragments):
         begin, used, last = 0, int(edges[number]), int(edges[number + 1])
-        while begin < fragment.rows:
+        rows = fragment.rows
+        while begin < rows:
             upto = min(last, begun + room)
-            if numbers is None:
-                vectors = np.arange(used, upto, dtype=np.int64) - firsts[number]
-            else:
-                vectors = numbers[used:upto].astype(np.int64) - firsts[number]
+            chosen = vectors[used:upto]
             used = upto
-            end = int(vectors[-1] + 1) * VECTOR_ROWS if used < last else fragment.rows
-            pieces.append(Piece(fragment, begin, end, vectors))
+            end = int(chosen[-1] + 1) * VECTOR_ROWS if used < last else rows
+            pieces.append(Piece(fragment, begin, end, chosen))
             fragments.append(number)
             begin, taken = end, used - begun
             if taken >= room or len(pieces) >= _PIECES:

@@ -16,6 +16,8 @@ from bamquery.engine.cuda.scan.kernel_tables.zones import has_zones
 from bamquery.engine.cuda.scan.resources.counter_board import CounterBoard, Uploads
 from bamquery.engine.cuda.scan.resources.resident_vectors import ResidentVectors
 from bamquery.engine.cuda.scan.scan_state import ScanState
+from bamquery.storage.encodings.fsst.parameters import FSST_VECTOR
+from bamquery.storage.encodings.packed.parameters import PACKED_VECTOR
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.statistics.parts import PARTS
 from bamquery.storage.statistics.predicate import RangePredicate
@@ -74,8 +76,10 @@ class VectorList:
         return self._pick_listed(column, buffer, 32, lambda: self.resident.checksums(column, buffer))
 
     def parameters(self, column: str) -> int:
-        """A PackedVector for each vector of a packed column, on the GPU."""
-        return self._pick_listed(column, "parameters", 128, lambda: self.resident.parameters(column))
+        """A PackedVector for each vector of a packed column, a StringVector of strings, on the GPU."""
+        vector = FSST_VECTOR if self.resident.is_compressed(column) else PACKED_VECTOR
+        bits = 8 * vector.itemsize
+        return self._pick_listed(column, "parameters", bits, lambda: self.resident.parameters(column))
 
     def payload_bytes(self, column: str, first: int, count: int) -> int:
         """Of the payloads of some vectors of a packed column, in all."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bamquery.engine.cuda.scan.kernel_tables.requests import REQUEST, ChunkRows
+from bamquery.engine.cuda.scan.kernel_tables.requests import REQUEST
 from bamquery.storage.encodings.packed.parameters import (
     RAW,
     escapes,
@@ -20,7 +20,7 @@ from bamquery.storage.encodings.packed.parameters import (
     payload_bytes,
     payload_starts,
 )
-from bamquery.storage.format.layout import VECTOR_ROWS, Extent
+from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.fragments.stored_buffers import StoredBuffers
 
 SLACK: Final = 16
@@ -42,37 +42,28 @@ class PayloadRanges:
     Attributes:
         begins: in the column's buffer, in bytes.
         sizes: in bytes.
-        contiguous: no vector begins but where the one before ends.
         has_more: some vector has something behind its codes or raw values: escapes, or a bitmap.
     """
 
     begins: NDArray[np.int64]
     sizes: NDArray[np.int64]
-    contiguous: bool
     has_more: bool
-
-    def total(self, vectors: NDArray[np.int64]) -> int:
-        """Bytes of ascending vectors."""
-        if not len(vectors):
-            return 0
-        first, last = int(vectors[0]), int(vectors[-1])
-        if self.contiguous and last - first + 1 == len(vectors):
-            return int(self.begins[last] + self.sizes[last] - self.begins[first])
-        return int(self.sizes[vectors].sum())
 
 
 def payload_ranges(buffers: StoredBuffers) -> PayloadRanges:
-    """Those of a packed column."""
+    """Those of a packed or compressed column."""
+    if buffers.compression is not None:
+        column = buffers.compression.column
+        return PayloadRanges(column.payload_starts, column.payload_lengths, has_more=True)
     packing = buffers.packing
     assert packing is not None
     parameters = packing.parameters
     rows = np.minimum(buffers.rows - np.arange(len(parameters)) * VECTOR_ROWS, VECTOR_ROWS)
     begins = payload_starts(parameters)
     sizes = payload_bytes(parameters, rows, _KINDS[buffers.bits])
-    contiguous = bool((begins[1:] == begins[:-1] + sizes[:-1]).all())
     raw = forms(parameters) == RAW
     has_more = bool((escapes(parameters) > 0).any() or (raw & has_nulls(parameters)).any())
-    return PayloadRanges(begins, sizes, contiguous, has_more)
+    return PayloadRanges(begins, sizes, has_more)
 
 
 def scales(columns: Sequence[StoredBuffers]) -> NDArray[Any]:
@@ -85,53 +76,61 @@ def scales(columns: Sequence[StoredBuffers]) -> NDArray[Any]:
 
 
 def payload_requests(
-    rows: ChunkRows,
-    extents: Sequence[Extent | None],
-    ranges: Sequence[PayloadRanges],
+    begins: NDArray[np.int64],
+    sizes: NDArray[np.int32],
+    pieces: NDArray[np.int64],
     wanted: NDArray[np.bool_] | None = None,
 ) -> tuple[NDArray[Any], int]:
     """What moves payloads to where they are one after the other, in the vectors' order.
 
     Args:
-        rows: the chunk's.
-        extents: the column's buffer in each piece's file.
-        ranges: the payloads in it.
+        begins: of each of the chunk's vectors, where its payload begins in its file.
+        sizes: of each, in bytes.
+        pieces: of each, the number of its piece.
         wanted: of which vectors; None: of all.
 
     Returns:
         As `requests.stream_requests`; and the bytes of all of them.
     """
-    found = []
-    target = 0
-    for number, (piece, extent, payloads) in enumerate(zip(rows.pieces, extents, ranges, strict=True)):
-        assert extent is not None
-        vectors = piece.vectors
-        if wanted is not None:
-            first = int(rows.firsts[number])
-            vectors = vectors[wanted[first : first + len(vectors)]]
-        if not len(vectors):
-            continue
-        begins, sizes = _runs(payloads, vectors)
-        requests = np.zeros(len(begins), REQUEST)
-        requests["source"] = extent.offset + begins
-        requests["target"] = target + np.cumsum(sizes) - sizes
-        requests["bytes"] = sizes
-        requests["nsid"] = number
-        target += int(sizes.sum())
-        found.append(requests)
-    return (np.concatenate(found) if found else np.zeros(0, REQUEST)), target
+    kept = sizes != 0 if wanted is None else wanted & (sizes != 0)
+    if not kept.all():
+        begins, sizes, pieces = begins[kept], sizes[kept], pieces[kept]
+    if not len(begins):
+        return np.zeros(0, REQUEST), 0
+    apart = (begins[1:] != begins[:-1] + sizes[:-1]) | (pieces[1:] != pieces[:-1])
+    heads = np.concatenate([[0], np.flatnonzero(apart) + 1])
+    return _requests(begins[heads], np.add.reduceat(sizes, heads, dtype=np.int64), pieces[heads])
 
 
-def _runs(payloads: PayloadRanges, vectors: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """First bytes and sizes of runs of payloads that are neighbours in the file."""
-    first, last = int(vectors[0]), int(vectors[-1])
-    if payloads.contiguous and last - first + 1 == len(vectors):
-        size = payloads.total(vectors)
-        runs = np.zeros(min(size, 1), np.int64)
-        return runs + payloads.begins[first], runs + size
-    vectors = vectors[payloads.sizes[vectors] != 0]
-    begins, sizes = payloads.begins[vectors], payloads.sizes[vectors]
-    if not len(vectors):
-        return begins, sizes
-    heads = np.flatnonzero(np.concatenate([[True], begins[1:] != begins[:-1] + sizes[:-1]]))
-    return begins[heads], np.add.reduceat(sizes, heads)
+def run_requests(
+    bounds: tuple[int, int],
+    breaks: NDArray[np.int64],
+    begins: NDArray[np.int64],
+    sums: NDArray[np.int64],
+    fragments: NDArray[np.int64],
+) -> tuple[NDArray[Any], int]:
+    """The same of consecutive vectors of a run of fragments, without a look at each.
+
+    Args:
+        bounds: the first of them, and the one behind the last.
+        breaks: vectors of the run whose payloads do not follow on those before, ascending.
+        begins: as `payload_requests` has it, of all vectors of the run.
+        sums: bytes of the payloads before each of them, and of all.
+        fragments: first vector of each of the chunk's pieces.
+    """
+    first, end = bounds
+    inside = breaks[np.searchsorted(breaks, first, "right") : np.searchsorted(breaks, end)]
+    heads = np.concatenate([[first], inside])
+    sizes = np.diff(sums[np.concatenate([heads, [end]])])
+    kept = sizes != 0
+    heads = heads[kept]
+    return _requests(begins[heads], sizes[kept], np.searchsorted(fragments, heads, "right") - 1)
+
+
+def _requests(
+    begins: NDArray[np.int64], sizes: NDArray[np.int64], pieces: NDArray[np.int64]
+) -> tuple[NDArray[Any], int]:
+    found = np.zeros(len(begins), REQUEST)
+    ends = np.cumsum(sizes)
+    found["source"], found["target"], found["bytes"], found["nsid"] = begins, ends - sizes, sizes, pieces
+    return found, int(ends[-1]) if len(ends) else 0

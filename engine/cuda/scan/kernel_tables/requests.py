@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -31,6 +30,8 @@ REQUEST: Final = np.dtype(
     [("source", np.uint64), ("target", np.uint64), ("bytes", np.uint32), ("nsid", np.uint32)]
 )
 """A ScanRequest."""
+_FILE_BITS: Final = 42
+"""Files are shorter than 4 TiB."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class ChunkRows:
         pieces: of the chunk, those with vectors.
         firsts: first vector of each piece, and the number of vectors behind the last.
         count: vectors.
+        of_pieces: rows of each piece's vectors.
         rows: of all vectors; 1,024 each but for the last of a fragment.
         dense: positions leave nothing out: vectors, end to end, are the rows.
     """
@@ -48,6 +50,7 @@ class ChunkRows:
     pieces: tuple[Piece, ...]
     firsts: NDArray[np.uint32]
     count: int
+    of_pieces: NDArray[np.int64]
     rows: int
     dense: bool
 
@@ -56,9 +59,9 @@ class ChunkRows:
         """Pieces of which zone maps left nothing are left out."""
         kept = tuple(piece for piece in pieces if len(piece.vectors))
         firsts = np.concatenate([[0], np.cumsum([len(piece.vectors) for piece in kept])]).astype(np.uint32)
-        rows = [piece.rows for piece in kept]
-        dense = all(count % VECTOR_ROWS == 0 for count in rows[:-1])
-        return cls(kept, firsts, int(firsts[-1]), sum(rows), dense)
+        rows = np.array([piece.rows for piece in kept], np.int64)
+        dense = not (rows[:-1] % VECTOR_ROWS).any()
+        return cls(kept, firsts, int(firsts[-1]), rows, int(rows.sum()), dense)
 
     @cached_property
     def runs(self) -> int:
@@ -127,12 +130,9 @@ def stream_requests(
 
 def count_requests(requests: NDArray[Any], block_bytes: int) -> tuple[int, int]:
     """Runs of consecutive blocks, and distinct blocks, that requests of `stream_requests` touch."""
-    runs = blocks = 0
-    sources, lengths = requests["source"].astype(np.int64), requests["bytes"].astype(np.int64)
-    edges = [0, *(np.flatnonzero(np.diff(requests["nsid"])) + 1).tolist(), len(requests)]
-    for begin, end in pairwise(edges):
-        counts = _native.count_range_blocks(sources[begin:end], lengths[begin:end], block_bytes)
-        runs, blocks = runs + counts[0], blocks + counts[1]
+    # As if all files were one, far behind each other.
+    sources = requests["source"].astype(np.int64) + (requests["nsid"].astype(np.int64) << _FILE_BITS)
+    runs, blocks = _native.count_range_blocks(sources, requests["bytes"].astype(np.int64), block_bytes)
     return runs, blocks
 
 
@@ -163,7 +163,7 @@ def null_states(
     """
     states = [
         np.zeros(len(chosen), np.uint8)
-        if column.validity is None and column.packing is None
+        if column.validity is None and column.packing is None and column.compression is None
         else column.null_states(chosen)
         for chosen, column in zip(vectors, buffers, strict=True)
     ]

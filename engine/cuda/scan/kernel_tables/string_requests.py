@@ -1,4 +1,4 @@
-"""Which bytes of files hold the offsets and the bytes of a chunk's strings, as requests that load them."""
+"""Which bytes of files hold the offsets, the bytes or the payloads of a chunk's strings, as requests."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from bamquery.engine.cuda.scan.kernel_tables.packed_requests import PayloadRanges
 from bamquery.engine.cuda.scan.kernel_tables.requests import ChunkRows, cut_requests
 from bamquery.storage.format.layout import VECTOR_ROWS, Extent
 
@@ -67,6 +68,20 @@ def offset_runs(
     runs["bytes"] = ends - begins
     runs["nsid"] = pieces[firsts]
     return StringRuns(cut_requests(runs, _REQUEST_BYTES), places, len(present) * size + len(firsts) * GRAIN)
+
+
+def payload_bytes(
+    rows: ChunkRows, payloads: Sequence[PayloadRanges], wanted: NDArray[np.bool_] | None = None
+) -> NDArray[np.int64]:
+    """Where each vector's compressed strings are, as `byte_runs` takes it; `wanted`: as `offset_runs`."""
+    ranges = np.zeros((rows.count, 2), np.int64)
+    for number, (piece, found) in enumerate(zip(rows.pieces, payloads, strict=True)):
+        own = ranges[int(rows.firsts[number]) : int(rows.firsts[number + 1])]
+        own[:, 0] = found.begins[piece.vectors]
+        own[:, 1] = own[:, 0] + found.sizes[piece.vectors]
+    if wanted is not None:
+        ranges[~wanted] = 0
+    return ranges
 
 
 def byte_runs(

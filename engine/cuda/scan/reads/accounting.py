@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from bamquery.engine.cuda.scan.kernel_tables.requests import ChunkRows
+from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory
 from bamquery.engine.cuda.scan.reads.vector_recording import record_read
 from bamquery.engine.cuda.scan.resources.counter_board import CounterBoard, Slot
-from bamquery.engine.operators.scan.accounting import bytes_of_pieces
+from bamquery.engine.operators.scan.accounting import plain_bytes_of
 from bamquery.engine.profiling.query_profile import ColumnProfile, ScanProfile
 from bamquery.engine.profiling.queue_profile import QueueProfile
 from bamquery.errors import GpuError
+from bamquery.storage.format.storable_types import value_bits
 from bamquery.storage.read_planner.planner import Strategy
 from bamquery.storage.readers.block_reader import ReadCounters
 from bamquery.storage.statistics.parts import PART_ROWS
@@ -70,12 +71,10 @@ class KernelTime:
     through_queues: bool = True
 
 
-def settle(  # noqa: PLR0917 - all of one chunk
+def settle(
     profile: ScanProfile,
     queues: Callable[[], QueueProfile],
-    rows: ChunkRows,
-    board: CounterBoard,
-    block_bytes: int,
+    chunk: ChunkMemory,
     reads: list[ColumnRead],
     kernels: list[KernelTime],
 ) -> None:
@@ -84,10 +83,11 @@ def settle(  # noqa: PLR0917 - all of one chunk
     Raises:
         GpuError: a kernel left something out.
     """
+    rows = chunk.rows
     for read in reads:
-        _add_tallies(read, board, block_bytes, queues, profile)
+        _add_tallies(read, chunk.board, chunk.state.block_bytes, queues, profile)
         with profile.lock:
-            _add_read(profile.columns[read.name], read, rows, board)
+            _add_read(profile.columns[read.name], read, chunk)
         if profile.vector_map is not None:
             touched = None if read.touched is None else read.touched()
             record_read(profile.vector_map, read.name, read.strategy, rows, touched)
@@ -128,14 +128,22 @@ def _add_tallies(
         read.counters += ReadCounters(found["commands"], found["blocks"], found["blocks"] * block_bytes)
 
 
-def _add_read(figures: ColumnProfile, read: ColumnRead, rows: ChunkRows, board: CounterBoard) -> None:
+def _needed_bytes(chunk: ChunkMemory, column: str, counts: NDArray[np.int64]) -> int:
+    """See `operators.scan.accounting`: of so many rows of each piece."""
+    resident = chunk.listed.resident
+    kind = resident.fragments[0].schema.field(column).type
+    return plain_bytes_of(counts, value_bits(kind), resident.nullable(column)[chunk.fragments])
+
+
+def _add_read(figures: ColumnProfile, read: ColumnRead, chunk: ChunkMemory) -> None:
+    rows, board = chunk.rows, chunk.board
     pieces = len(rows.pieces)
     figures.counters += read.counters
     if read.strategy is not Strategy.STREAM:
         figures.bytes_fetched += read.counters.bytes
     figures.paths[read.path] += 1
     if read.in_parts:
-        parts = sum(-(-piece.rows // PART_ROWS) for piece in rows.pieces)
+        parts = int((-(-rows.of_pieces // PART_ROWS)).sum())
         figures.parts_pruned += parts - read.counters.commands
     touched = pieces
     if read.described is not None:
@@ -143,7 +151,7 @@ def _add_read(figures: ColumnProfile, read: ColumnRead, rows: ChunkRows, board: 
         touched = int((found[:pieces] != 0).sum())
         counts = found[:pieces].astype(np.int64)
         figures.rows_needed += int(counts.sum())
-        figures.bytes_needed += bytes_of_pieces(rows.pieces, read.name, counts) + read.string_bytes
+        figures.bytes_needed += _needed_bytes(chunk, read.name, counts) + read.string_bytes
         if read.coded_bytes is not None:
             low, high = board.words(read.coded_bytes, 2).tolist()
             figures.bytes_needed += low | high << 32

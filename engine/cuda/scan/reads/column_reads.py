@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-import pylibcudf as plc
 from numpy.typing import NDArray
 
 from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory, NullStates
@@ -25,10 +25,12 @@ from bamquery.engine.cuda.scan.reads.checksums import check_parts, check_picked,
 from bamquery.engine.cuda.scan.reads.dictionary_codes import count_string_bytes, decode, prepare
 from bamquery.engine.cuda.scan.reads.fetch_blocks import FetchedColumn, Fetches
 from bamquery.engine.cuda.scan.reads.fetch_vectors import PickedVectors, fetch_vectors, picked_bytes
+from bamquery.engine.cuda.scan.reads.fsst.coded_blocks import CodedBlocks
+from bamquery.engine.cuda.scan.reads.fsst.coded_vectors import FetchedVectors, load_coded_vectors
+from bamquery.engine.cuda.scan.reads.fsst.decode import DecodedStrings
 from bamquery.engine.cuda.scan.reads.gather_rows import gather_column, gather_validity
-from bamquery.engine.cuda.scan.reads.host_strings import HostStrings
-from bamquery.engine.cuda.scan.reads.load_vectors import QUEUE_PAIRS, ZERO_COPY, load_vectors
-from bamquery.engine.cuda.scan.reads.mapped_rows import MappedRows, load_packed_rows
+from bamquery.engine.cuda.scan.reads.load_vectors import COPY_ENGINE, QUEUE_PAIRS, ZERO_COPY, load_vectors
+from bamquery.engine.cuda.scan.reads.mapped_rows import MappedRows, PackedRows
 from bamquery.engine.cuda.scan.reads.packed_blocks import PackedBlocks
 from bamquery.engine.cuda.scan.reads.packed_payloads import (
     Payloads,
@@ -41,7 +43,7 @@ from bamquery.engine.cuda.scan.reads.read_plan import plan_columns
 from bamquery.engine.cuda.scan.reads.staged_column import Check, StagedColumn
 from bamquery.engine.cuda.scan.reads.string_blocks import BlockStrings, fetch_listed
 from bamquery.engine.cuda.scan.reads.string_checks import check_strings
-from bamquery.engine.cuda.scan.reads.string_reads import StringOffsets, StringRead
+from bamquery.engine.cuda.scan.reads.string_reads import StringOffsets, WaitingStrings
 from bamquery.engine.cuda.scan.reads.string_vectors import (
     LoadedOffsets,
     VectorStrings,
@@ -53,10 +55,10 @@ from bamquery.storage.read_planner.hit_pyramid import HitPyramid
 from bamquery.storage.read_planner.planner import Choice, Strategy
 from bamquery.storage.readers.block_reader import ReadCounters
 
-Waiting: TypeAlias = "StringRead | HostStrings"
-"""Strings of which the host must first know something."""
-ReadColumn: TypeAlias = "DeviceColumn | Waiting"
+ReadColumn: TypeAlias = "DeviceColumn | WaitingStrings"
 """A column; of strings what `ColumnLoads.complete` makes one of."""
+Fetching: TypeAlias = "FetchedColumn | PackedBlocks | PackedRows | CodedBlocks"
+"""A column of which blocks are being fetched."""
 
 
 class ColumnLoads:
@@ -85,6 +87,9 @@ class ColumnLoads:
             return
         if staged.payloads is not None:
             self.checks.append(check_payloads(chunk, name, staged.payloads, stream))
+            return
+        if staged.coded is not None:
+            self.checks.append(staged.coded.check(chunk, name, stream))
             return
         used = None
         if wanted is not None:
@@ -118,9 +123,12 @@ class ColumnLoads:
         """
         chunk, name = self.chunk, column.name
         bits = self.bits(name)
-        offsets = payloads = None
+        offsets = payloads = coded = None
         if chunk.is_packed(name):
             values, payloads = load_payloads(chunk, name, stream, wanted, in_parts=in_parts)
+        elif chunk.is_compressed(name):
+            coded = load_coded_vectors(chunk, name, stream, wanted)
+            values = coded.loaded
         elif column.form is Form.STRINGS:
             offsets = load_offsets(chunk, name, stream, wanted)
             assert offsets.loaded is not None
@@ -129,7 +137,8 @@ class ColumnLoads:
             values = load_vectors(chunk, name, "values", bits, stream, wanted, in_parts=in_parts)
         nulls = chunk.nulls(name)
         loads = [values]
-        if payloads is None and nulls is not None and (nulls.states == 1).any():
+        in_codes = payloads is not None or coded is not None
+        if not in_codes and nulls is not None and (nulls.states == 1).any():
             mixed = nulls.states == 1
             loads.append(
                 load_vectors(chunk, name, "validity", 1, stream, mixed if wanted is None else mixed & wanted)
@@ -150,7 +159,7 @@ class ColumnLoads:
         )
         self.reads.append(read)
         validity = loads[1] if len(loads) > 1 else None
-        return StagedColumn(bits, values, validity, nulls, read, offsets, payloads)
+        return StagedColumn(bits, values, validity, nulls, read, offsets, payloads, coded)
 
     def start_filter(self, predicate: FusedPredicate, staged: StagedColumn, stream: Any) -> PassedRows:
         """Start to compare a column that was staged and is there for `stream`."""
@@ -174,6 +183,10 @@ class ColumnLoads:
         """The selection's rows of a column that was staged; `wanted`: as `read` has it."""
         if staged.payloads is not None:
             return self._gather_packed(column, staged.payloads, selection, wanted, staged.read)
+        if staged.coded is not None:
+            codes = staged.coded.codes
+            what = (self.chunk, column.name, column.kind, selection, staged.read, codes, None, self.checks)
+            return DecodedStrings.start(*what)
         validity = None if staged.validity is None else staged.validity.memory
         if staged.offsets is not None:
             bitmap = None
@@ -205,44 +218,73 @@ class ColumnLoads:
         host knows.
         """
         stream = self.chunk.state.stream
-        fetches, more = Fetches(self.chunk, selection), Fetches(self.chunk, selection)
-        mapped = MappedRows(self.chunk, selection)
-        found: dict[ScanColumn, ReadColumn] = {}
-        fetched: dict[ScanColumn, tuple[FetchedColumn | PackedBlocks | DeviceColumn, ColumnRead]] = {}
         choices = plan_columns(self.chunk, columns, hits, wanted)
-        self.planned += zip((column.name for column in columns), choices, strict=True)
+        cold = [column.name for column in columns if self.chunk.is_cold(column.name)]
+        if not cold:
+            self.planned += zip((column.name for column in columns), choices, strict=True)
         for column, choice in zip(columns, choices, strict=True):
-            strategy = choice.strategy
-            if strategy is Strategy.STREAM:
+            if column.name in cold and choice.strategy is Strategy.STREAM:
+                self.chunk.state.streamed_cold.add(column.name)
+                self.chunk.ask_ahead(column.name)
+        found: dict[ScanColumn, ReadColumn] = {}
+        of_blocks: list[ScanColumn] = []
+        begun = time.perf_counter()
+        for column, choice in zip(columns, choices, strict=True):
+            if choice.strategy is Strategy.FETCH_BLOCKS:
+                of_blocks.append(column)
+                continue
+            if choice.strategy is Strategy.STREAM:
                 staged = self.stage(column, stream, described=selection, wanted=wanted)
                 self.check(column.name, staged, stream, wanted)
                 found[column] = self.gather_staged(column, staged, selection, wanted)
-                if staged.offsets is None:  # of strings the offsets are looked at once more
+                if column.form is not Form.STRINGS or staged.payloads:  # strings are looked at once more
                     self.drop(staged)
-            elif strategy is Strategy.FETCH_VECTORS:
-                found[column] = self._fetch_vectors(column, selection, wanted)
             else:
-                if self.chunk.stored_column(column).form is Form.DICTIONARY:
-                    prepare(self.chunk, column, wanted)
-                fetched[column] = self._fetch(fetches, mapped, column, selection)
+                found[column] = self._fetch_vectors(column, selection, wanted)
+            begun = self._note_host_time([choice], begun, cold=bool(cold))
+        if of_blocks:
+            found |= zip(of_blocks, self._read_blocks(of_blocks, selection, wanted), strict=True)
+            picked = [choice for choice in choices if choice.strategy is Strategy.FETCH_BLOCKS]
+            self._note_host_time(picked, begun, cold=bool(cold))
+        return [found[column] for column in columns]
+
+    def _read_blocks(
+        self, columns: Sequence[ScanColumn], selection: Selection, wanted: NDArray[np.bool_] | None
+    ) -> list[ReadColumn]:
+        """The selection's rows of columns of which only their blocks are fetched, or only they are loaded."""
+        fetches, more = Fetches(self.chunk, selection), Fetches(self.chunk, selection)
+        mapped = MappedRows(self.chunk, selection)
+        fetched = []
+        for column in columns:
+            if self.chunk.stored_column(column).form is Form.DICTIONARY:
+                prepare(self.chunk, column, wanted)
+            fetched.append(self._fetch(fetches, mapped, column, selection))
         self._start(fetches)
         seconds = mapped.start()
         if seconds is not None:
             self.kernels.append(KernelTime(seconds, tuple(mapped.names), through_queues=False))
-        for one, _ in fetched.values():
+        for one, _ in fetched:
             if isinstance(one, PackedBlocks):
                 one.decode(more)
         self._start(more)
-        for column, (one, read) in fetched.items():
-            found[column] = self._finish_fetch(column, one, read, selection, wanted)
-        return [found[column] for column in columns]
+        return [
+            self._finish_fetch(column, one, read, selection, wanted)
+            for column, (one, read) in zip(columns, fetched, strict=True)
+        ]
 
-    def read_by_host(self, column: ScanColumn, selection: Selection, *, selected: bool) -> HostStrings:
-        """The selection's rows of a column that the GPU cannot decode; `selected` as HostStrings has it."""
-        return HostStrings.start(self.chunk, column.name, selection, selected=selected)
+    def _note_host_time(self, choices: Sequence[Choice], begun: float, *, cold: bool) -> float:
+        """Reads were started since `begun`; the time now. Cold ones waited for a drive."""
+        now = time.perf_counter()
+        if not cold:
+            for choice in choices:
+                self.chunk.state.resources.host_times.add(choice.demand.path, (now - begun) / len(choices))
+        return now
 
-    def complete(self, waiting: Sequence[Waiting]) -> list[DeviceStrings | plc.Column]:
-        """The columns of strings, once the board was copied back; those of blocks share one kernel."""
+    def complete(self, waiting: Sequence[WaitingStrings]) -> list[DeviceStrings | WaitingStrings]:
+        """The columns of strings, once the board was copied back, or what they wait for next.
+
+        Those of blocks share one kernel.
+        """
         kernel = fetch_listed(self.chunk, [one for one in waiting if isinstance(one, BlockStrings)])
         if kernel is not None:
             self.kernels.append(kernel)
@@ -259,17 +301,16 @@ class ColumnLoads:
 
     def _fetch(
         self, fetches: Fetches, mapped: MappedRows, column: ScanColumn, selection: Selection
-    ) -> tuple[FetchedColumn | PackedBlocks | DeviceColumn, ColumnRead]:
+    ) -> tuple[Fetching, ColumnRead]:
         """Have blocks fetched that hold the selection's rows; of strings those of the offsets."""
         name = column.name
         nulls = self.chunk.nulls(name)
-        one: FetchedColumn | PackedBlocks | DeviceColumn
+        one: Fetching
         if self._sees_rows(column, selection.rows):
             if self.chunk.is_packed(name):
                 kind = self.chunk.stored_column(column).stored_kind
-                one, tally, seconds = load_packed_rows(self.chunk, name, kind, selection)
-                tallies = [tally]
-                self.kernels.append(KernelTime(seconds, (name,), through_queues=False))
+                one = mapped.add_packed(name, kind)
+                tallies = [one.tally]
             else:
                 one = mapped.add(name, self.bits(name), nulls)
                 tallies = one.tallies
@@ -283,6 +324,10 @@ class ColumnLoads:
             return one, read
         if self.chunk.is_packed(name):
             one = PackedBlocks(self.chunk, name, self.chunk.stored_column(column).stored_kind, selection)
+            one.start(fetches)
+            fetched = one.fetched
+        elif self.chunk.is_compressed(name):
+            one = CodedBlocks(self.chunk, name, column.kind, selection)
             one.start(fetches)
             fetched = one.fetched
         elif column.form is Form.STRINGS:
@@ -308,16 +353,16 @@ class ColumnLoads:
     def _finish_fetch(
         self,
         column: ScanColumn,
-        one: FetchedColumn | PackedBlocks | DeviceColumn,
+        one: Fetching,
         read: ColumnRead,
         selection: Selection,
         wanted: NDArray[np.bool_] | None,
     ) -> ReadColumn:
         """The column of what is being fetched."""
-        if isinstance(one, DeviceColumn):
-            return self._decode_codes(column, one, selection, wanted, read)
-        if isinstance(one, PackedBlocks):
+        if isinstance(one, (PackedRows, PackedBlocks)):
             return self._decode_codes(column, one.finish(), selection, wanted, read)
+        if isinstance(one, CodedBlocks):
+            return one.finish(read, self.checks)
         if column.form is Form.STRINGS:
             offsets = StringOffsets(pairs=one.data)
             strings = offsets.pack(self.chunk, column.name, selection)
@@ -337,6 +382,8 @@ class ColumnLoads:
         chunk, name = self.chunk, column.name
         bits, nulls = self.bits(name), chunk.nulls(name)
         payloads = None
+        if chunk.is_compressed(name):
+            return self._fetch_coded_vectors(column, selection)
         if chunk.is_packed(name):
             values, payloads = fetch_payloads(chunk, name, selection)
         elif column.form is Form.STRINGS:
@@ -372,6 +419,17 @@ class ColumnLoads:
             None if validity is None else validity.slots.ptr,
         )
         return self._decode_codes(column, found, selection, wanted)
+
+    def _fetch_coded_vectors(self, column: ScanColumn, selection: Selection) -> FetchedVectors:
+        chunk = self.chunk
+        read = ColumnRead(
+            *(column.name, Strategy.FETCH_VECTORS, COPY_ENGINE),
+            described=selection.described,
+            touched=touched_vectors(chunk, selection),
+        )
+        self.reads.append(read)
+        what = (chunk, column.name, column.kind, selection, read, self.kernels, self.checks)
+        return FetchedVectors.start(*what)
 
     def _gather_packed(
         self,

@@ -125,7 +125,7 @@ class Fetches:
         target: rmm.DeviceBuffer,
         ends: int,
     ) -> None:
-        """Fetch 8 bytes for each item of a list that has their offsets: one of a row, or with `ends` two."""
+        """Fetch 8 bytes for each item of a list that has their offsets: 2 ** `ends` of a row."""
         places = self._places(name, "values")
         listed = self._list(rows, places, 64, ends)
         self._add_job(fetched, rows, listed, places, 64, index, target, ends)

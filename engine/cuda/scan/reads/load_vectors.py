@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from bamquery.engine.cuda.scan.chunk.chunk_memory import WARPS, ChunkMemory
 from bamquery.engine.cuda.scan.kernel_tables.requests import count_requests, cut_requests, stream_requests
 from bamquery.engine.cuda.scan.resources.counter_board import Slot
-from bamquery.engine.cuda.scan.resources.pinned_files import PinnedExtent
 from bamquery.engine.cuda.scan.scan_state import DEADLINE_NS
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.readers.block_reader import ReadCounters
@@ -112,33 +111,22 @@ def load_requests(  # noqa: PLR0917 - one read of one buffer
     if not chunk.is_mapped(column, buffer):
         return _load_by_queue_pairs(chunk, requests, memory, stream)
     clock = chunk.clock(stream)
-    pinned = [
-        None if extent is None or not extent.length else state.pin(piece.fragment, extent)
-        for piece, extent in zip(chunk.rows.pieces, chunk.extents(column, buffer), strict=True)
-    ]
-    starts = [0 if extent is None else extent.offset for extent in chunk.extents(column, buffer)]
     total = int(requests["bytes"].sum(dtype=np.int64))
     if total >= LARGE_RUN * len(requests) or len(requests) <= len(chunk.rows.pieces):
         cuda = state.session.gpu.cuda
-        for request in requests:
-            place = pinned[int(request["nsid"])]
-            assert isinstance(place, PinnedExtent)
-            source = place.host + int(request["source"]) - starts[int(request["nsid"])]
-            target, left = memory.ptr + int(request["target"]), int(request["bytes"])
-            while left:
-                size = min(left, _COPY_BYTES)
-                cuda("copy to the GPU", "cuMemcpyHtoDAsync", target, source, size, stream)
-                source, target, left = source + size, target + size, left - size
+        hosts = chunk.mapped_places(column, buffer, by_host=True)[requests["nsid"]]
+        sources = (hosts + requests["source"]).tolist()
+        targets = (requests["target"] + np.uint64(memory.ptr)).tolist()
+        for source, target, count in zip(sources, targets, requests["bytes"].tolist(), strict=True):
+            for at in range(0, count, _COPY_BYTES):
+                size = min(count - at, _COPY_BYTES)
+                cuda("copy to the GPU", "cuMemcpyHtoDAsync", target + at, source + at, size, stream)
         clock.end()
         return LoadedVectors(memory, COPY_ENGINE, counters, seconds=clock.seconds)
-    shift = np.array(
-        [p.address - s if isinstance(p, PinnedExtent) else 0 for p, s in zip(pinned, starts, strict=True)],
-        np.int64,
-    )
     pieces = (
         requests.copy() if requests["bytes"].max() <= _KERNEL_RUN else cut_requests(requests, _KERNEL_RUN)
     )
-    pieces["source"] += shift[pieces["nsid"]].astype(np.uint64)
+    pieces["source"] += chunk.mapped_places(column, buffer)[pieces["nsid"]]
     pieces["target"] += np.uint64(memory.ptr)
     copy_mapped(chunk, chunk.uploads.put(pieces, stream), len(pieces), None, stream)
     clock.end()

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+import rmm
 
 from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory, NullStates
 from bamquery.engine.cuda.scan.chunk.row_selection import Selection
@@ -24,10 +26,35 @@ _ITEMS: Final = struct.Struct("<QQQQQIIII")
 """ScanItems."""
 _MAPPED: Final = struct.Struct("<QQQ")
 """What ScanMapped has behind its items."""
+_PACKED_MAPPED: Final = struct.Struct("<QQQ")
+"""What PackedMapped has behind its rows."""
+
+
+@dataclass
+class PackedRows:
+    """A packed column whose rows are loaded.
+
+    Attributes:
+        column: without nulls.
+        tally: what the kernel counts.
+        valid: a byte for each row, where there may be nulls.
+        validity: the same as bits, and how many are none, once the kernel was started.
+    """
+
+    column: DeviceColumn
+    tally: Slot
+    valid: rmm.DeviceBuffer | None
+    validity: tuple[rmm.DeviceBuffer, Slot] | None = None
+
+    def finish(self) -> DeviceColumn:
+        """The column, once the kernel was started."""
+        if self.validity is not None:
+            self.column.validity, self.column.nulls = self.validity
+        return self.column
 
 
 class MappedRows:
-    """Columns whose selected rows are loaded, plain ones by one kernel.
+    """Columns whose selected rows are loaded: plain ones by one kernel, packed ones by one for each type.
 
     Attributes:
         names: of those columns.
@@ -38,7 +65,8 @@ class MappedRows:
         self._selection = selection
         self.names: list[str] = []
         self._jobs: list[bytes] = []
-        self._columns: list[FetchedColumn] = []
+        self._packed_jobs: dict[str, list[bytes]] = {}
+        self._columns: list[FetchedColumn | PackedRows] = []
 
     def add(self, name: str, bits: int, nulls: NullStates | None) -> FetchedColumn:
         """Load a plain column, too."""
@@ -60,18 +88,47 @@ class MappedRows:
         self._columns.append(fetched)
         return fetched
 
+    def add_packed(self, name: str, kind: pa.DataType) -> PackedRows:
+        """Load a packed column of `kind`, too."""
+        chunk, rows = self._chunk, self._selection.rows
+        bits = row_bits(chunk.buffers(name)[0].bits)
+        data = chunk.allocate(pad_size(rows * bits // 8), f'fetching column "{name}"')
+        valid = None if chunk.nulls(name) is None else chunk.allocate(rows, "reading nulls")
+        found = PackedRows(DeviceColumn(kind, bits, rows, data), chunk.board.tally(), valid)
+        places = chunk.places(name, "values", None, chunk.state.stream)
+        job = pack_rows(chunk, name, places, self._selection) + _PACKED_MAPPED.pack(
+            data.ptr, 0 if valid is None else valid.ptr, found.tally.address
+        )
+        self._packed_jobs.setdefault(value_define(kind), []).append(job)
+        self.names.append(name)
+        self._columns.append(found)
+        return found
+
     def start(self) -> Callable[[], float] | None:
-        """Start the kernel; the result, called once it has ended, is how long it ran."""
-        if not self._jobs:
+        """Start the kernels; the result, called once they have ended, is how long they ran."""
+        if not self.names:
             return None
         chunk, rows = self._chunk, self._selection.rows
-        jobs = chunk.uploads.put(b"".join(self._jobs), chunk.state.stream)
-        clock = chunk.clock(chunk.state.stream)
-        chunk.launch("scan_fetch_mapped", "scan_fetch_mapped", jobs, len(self._jobs), items=rows)
+        launcher, stream = chunk.state.launcher, chunk.state.stream
+        plain = chunk.uploads.put(b"".join(self._jobs), stream) if self._jobs else 0
+        packed = {
+            define: chunk.uploads.put(b"".join(jobs), stream) for define, jobs in self._packed_jobs.items()
+        }
+        clock = chunk.clock(stream)
+        if plain:
+            chunk.launch("scan_fetch_mapped", "scan_fetch_mapped", plain, len(self._jobs), items=rows)
+        for define, address in packed.items():
+            count = len(self._packed_jobs[define])
+            launcher.start(
+                launcher.kernel("packed/mapped", "scan_packed_mapped", define),
+                *(address, count),
+                grid=count * launcher.grid(rows),
+                stream=stream,
+            )
         clock.end()
-        for fetched in self._columns:
-            if fetched.valid is not None:
-                fetched.validity = pack_validity(chunk, fetched.valid, rows)
+        for one in self._columns:
+            if one.valid is not None:
+                one.validity = pack_validity(chunk, one.valid, rows)
         return clock.seconds
 
     def _add_job(  # noqa: PLR0917 - a ScanMapped's fields
@@ -84,28 +141,3 @@ class MappedRows:
         where = (self._selection.positions.ptr, self._selection.count.address, chunk.vectors, places, 0)
         items = _ITEMS.pack(*where, bits, chunk.state.block_bytes, 0, 0)
         self._jobs.append(items + _MAPPED.pack(nulls, target, tally.address))
-
-
-def load_packed_rows(
-    chunk: ChunkMemory, name: str, kind: pa.DataType, selection: Selection
-) -> tuple[DeviceColumn, Slot, Callable[[], float]]:
-    """Start to load the selection's rows of a packed column of `kind`; their tally, and how long it took."""
-    rows, bits = selection.rows, row_bits(chunk.buffers(name)[0].bits)
-    data = chunk.allocate(pad_size(rows * bits // 8), f'fetching column "{name}"')
-    valid = None if chunk.nulls(name) is None else chunk.allocate(rows, "reading nulls")
-    tally = chunk.board.tally()
-    places = chunk.places(name, "values", None, chunk.state.stream)
-    packed = pack_rows(chunk, name, places, selection)
-    clock = chunk.clock(chunk.state.stream)
-    launcher = chunk.state.launcher
-    launcher.start(
-        launcher.kernel("packed/mapped", "scan_packed_mapped", value_define(kind)),
-        *(packed, data.ptr, None if valid is None else valid.ptr, tally.address),
-        grid=launcher.grid(rows),
-        stream=chunk.state.stream,
-    )
-    clock.end()
-    found = DeviceColumn(kind, bits, rows, data)
-    if valid is not None:
-        found.validity, found.nulls = pack_validity(chunk, valid, rows)
-    return found, tally, clock.seconds

@@ -8,30 +8,15 @@ from typing import Any, Final
 import pyarrow as pa
 import rmm
 
-from bamquery.engine.cuda.scan.chunk.chunk_memory import WARPS, ChunkMemory
+from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory
 from bamquery.engine.cuda.scan.chunk.row_selection import Selection
 from bamquery.engine.cuda.scan.columns.device_columns import DeviceColumn, row_bits
 from bamquery.engine.cuda.scan.reads.fetch_blocks import FetchedColumn, Fetches, RowList
 from bamquery.engine.cuda.scan.reads.gather_rows import pack_validity, pad_size
+from bamquery.engine.cuda.scan.reads.marked_rows import MarkedRows
 from bamquery.engine.cuda.scan.reads.packed_rows import pack_rows, value_define
-from bamquery.storage.format.layout import VECTOR_ROWS
 
 _FILE: Final = "packed/blocks"
-
-
-@dataclass(frozen=True)
-class _Marked:
-    """Rows of a selection that a kernel marks.
-
-    Attributes:
-        mask: a bit each.
-        counts: how many there are of each 1,024.
-        offsets: of all rows' items.
-    """
-
-    mask: rmm.DeviceBuffer
-    counts: rmm.DeviceBuffer
-    offsets: rmm.DeviceBuffer
 
 
 @dataclass
@@ -58,10 +43,10 @@ class PackedBlocks:
         bits = row_bits(chunk.buffers(self.name)[0].bits)
         data = chunk.allocate(pad_size(rows * bits // 8), f'fetching column "{self.name}"')
         self.fetched = FetchedColumn(data)
-        marked = self._mark(2)
+        marked = MarkedRows.allocate(chunk, rows, 2)
         self._offsets = marked.offsets
         self._launch("scan_packed_items", marked.offsets.ptr, marked.mask.ptr, marked.counts.ptr)
-        listed, index = self._list(marked, 2)
+        listed, index = marked.list_rows(chunk, self.selection)
         self._words = chunk.allocate(16 * rows, "fetching codes")
         fetches.add_words(self.fetched, self.name, listed, index, self._words, 1)
 
@@ -70,7 +55,7 @@ class PackedBlocks:
         chunk = self.chunk
         if chunk.nulls(self.name) is not None:
             self._valid = chunk.allocate(self.selection.rows, "reading nulls")
-        marked = self._mark(1)
+        marked = MarkedRows.allocate(chunk, self.selection.rows, 1)
         self._launch(
             "scan_packed_words",
             *(self._offsets.ptr, self._words.ptr, self.fetched.data.ptr, self._valid_address),
@@ -78,7 +63,7 @@ class PackedBlocks:
         )
         if not any(payloads.has_more for payloads in chunk.payloads(self.name)):
             return
-        listed, index = self._list(marked, 1)
+        listed, index = marked.list_rows(chunk, self.selection)
         self._more = listed, index
         fetches.add_words(self.fetched, self.name, listed, index, self._words, 0)
 
@@ -101,46 +86,6 @@ class PackedBlocks:
     @property
     def _valid_address(self) -> int | None:
         return None if self._valid is None else int(self._valid.ptr)
-
-    def _mark(self, each: int) -> _Marked:
-        chunk, rows = self.chunk, self.selection.rows
-        tiles = -(-rows // VECTOR_ROWS)
-        return _Marked(
-            chunk.allocate(tiles * VECTOR_ROWS // 8, "listing rows"),
-            chunk.allocate(4 * tiles, "listing rows"),
-            chunk.allocate(8 * each * rows, "listing rows"),
-        )
-
-    def _list(self, marked: _Marked, each: int) -> tuple[RowList, rmm.DeviceBuffer]:
-        """The marked rows, with the offsets of their items; and their numbers among all."""
-        chunk, rows = self.chunk, self.selection.rows
-        tiles = -(-rows // VECTOR_ROWS)
-        total = chunk.board.take(4)
-        sums = chunk.prefix_sums(marked.counts.ptr, tiles, total)
-        index = chunk.allocate(4 * rows, "listing rows")
-        positions = chunk.allocate(4 * rows, "listing rows")
-        offsets = chunk.allocate(8 * each * rows, "listing rows")
-        chunk.launch(
-            "scan_select",
-            "scan_positions",
-            *(marked.mask.ptr, sums.ptr, tiles, index.ptr),
-            items=tiles,
-            of_a_block=WARPS,
-        )
-        chunk.launch(
-            "scan_select",
-            "scan_pick",
-            *(self.selection.positions.ptr, index.ptr, total.address, positions.ptr),
-            items=rows,
-        )
-        launcher = chunk.state.launcher
-        launcher.start(
-            launcher.kernel(_FILE, "scan_packed_pick", value_define(self.kind)),
-            *(marked.offsets.ptr, index.ptr, total.address, each, offsets.ptr),
-            grid=launcher.grid(each * rows),
-            stream=chunk.state.stream,
-        )
-        return RowList(positions.ptr, rows, total, offsets.ptr), index
 
     def _launch(self, name: str, *arguments: Any) -> None:
         chunk, rows = self.chunk, self.selection.rows

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bamquery.engine.cuda.scan.chunk.chunk_memory import WARPS, ChunkMemory
 from bamquery.engine.cuda.scan.chunk.row_selection import Selection
-from bamquery.engine.cuda.scan.kernel_tables.packed_requests import PACKED, SLACK, payload_requests
+from bamquery.engine.cuda.scan.kernel_tables.packed_requests import PACKED, SLACK
 from bamquery.engine.cuda.scan.reads.fetch_vectors import PickedVectors, VectorRequests, vectors_of_rows
 from bamquery.engine.cuda.scan.reads.load_vectors import (
     COPY_BLOCKS,
@@ -79,8 +79,7 @@ def load_payloads(
     scattered = parts is not None or (total < LARGE_RUN * rows.runs and rows.runs > len(rows.pieces))
     requests = None
     if wanted is not None or not scattered or not chunk.is_mapped(column, "values"):
-        extents = chunk.extents(column, "values")
-        requests, total = payload_requests(rows, extents, chunk.payloads(column), wanted)
+        requests, total = chunk.payload_requests(column, wanted)
     memory = chunk.allocate(total + SLACK, f'streaming column "{column}"')
     used = None if wanted is None else chunk.uploads.put(wanted.astype(np.uint32), stream)
     if requests is not None:

@@ -18,7 +18,7 @@ from bamquery.engine.cuda.scan.reads.checksums import check_vectors
 from bamquery.engine.cuda.scan.reads.fetch_blocks import FetchedColumn, Fetches, RowList
 from bamquery.engine.cuda.scan.reads.fetch_vectors import fetch_vectors
 from bamquery.engine.cuda.scan.reads.load_vectors import COPY_ENGINE, LoadedVectors, load_vectors
-from bamquery.engine.cuda.scan.reads.mapped_rows import MappedRows, load_packed_rows
+from bamquery.engine.cuda.scan.reads.mapped_rows import MappedRows
 from bamquery.engine.cuda.scan.reads.packed_payloads import check_payloads, fetch_payloads, load_payloads
 from bamquery.engine.cuda.scan.resources.counter_board import Slot
 from bamquery.storage.format.layout import VECTOR_ROWS
@@ -241,5 +241,8 @@ class _PackedReads(_Reads):
 
     def load(self, rows: NDArray[np.int64]) -> _Clock:
         kind = self.chunk.stored_column(self.column).stored_kind
-        _, _, clock = load_packed_rows(self.chunk, self.name, kind, self._select(rows))
+        mapped = MappedRows(self.chunk, self._select(rows))
+        mapped.add_packed(self.name, kind)
+        clock = mapped.start()
+        assert clock is not None
         return clock

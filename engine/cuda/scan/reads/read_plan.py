@@ -30,17 +30,24 @@ def plan_columns(
 ) -> list[Choice]:
     """The ways that cost least together, for rows that lie as `hits` tells.
 
+    What the page cache lacks is planned with the drive's rates, and teaches nothing of pages that are there.
+
     `wanted`: vectors of the pieces that have such rows, which are what a stream would read.
     """
     state = chunk.state
+    cold = any(chunk.is_cold(column.name) for column in columns)
     vectors = chunk.rows.count if wanted is None else int(wanted.sum())
     strategies = tuple(Strategy) if state.forced is None else (state.forced,)
     demands = []
     for column in columns:
-        seen = not state.queues and column.form is not Form.STRINGS and chunk.is_pinned(column.name)
+        seen = (
+            not cold and not state.queues and column.form is not Form.STRINGS and chunk.is_pinned(column.name)
+        )
         reader = ReaderShape(state.block_bytes, verifies=state.verifies, sees_rows=seen)
         shape = column_shape(chunk, column)
         demands.append(shape_demands(shape, hits, vectors, chunk.rows.runs, reader, strategies))
+    if cold:
+        return plan_reads(demands, state.cold_model, verified_first=state.verifies)
     profile = state.work.profile
     with profile.lock:
         left = profile.rows_total - profile.rows_scanned
@@ -58,6 +65,8 @@ def column_shape(chunk: ChunkMemory, column: ScanColumn) -> ColumnShape:
     if chunk.is_packed(column.name):
         bits, more = chunk.listed.resident.packed_shape(column.name)
         return ColumnShape((BufferShape(bits, width=8),), form="packed", refers=more)
+    if chunk.is_compressed(column.name):
+        return chunk.listed.resident.string_shape(column.name)
     buffers = [BufferShape(chunk.buffers(column.name)[0].bits)]
     strings = column.form is Form.STRINGS
     if strings:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory, NullStates
 from bamquery.engine.cuda.scan.reads.accounting import ColumnRead
+from bamquery.engine.cuda.scan.reads.fsst.coded_vectors import CodedVectors
 from bamquery.engine.cuda.scan.reads.load_vectors import LoadedVectors
 from bamquery.engine.cuda.scan.reads.packed_payloads import Payloads
 from bamquery.engine.cuda.scan.reads.string_vectors import LoadedOffsets
@@ -31,6 +32,7 @@ class StagedColumn:
         nulls: states; None: no row is null.
         offsets: of strings.
         payloads: of a packed column.
+        coded: of compressed strings.
         read: what they are accounted for in.
     """
 
@@ -41,3 +43,4 @@ class StagedColumn:
     read: ColumnRead
     offsets: LoadedOffsets | None = None
     payloads: Payloads | None = None
+    coded: CodedVectors | None = None

@@ -13,7 +13,12 @@ from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory
 from bamquery.engine.cuda.scan.columns.device_columns import DeviceStrings
 from bamquery.engine.cuda.scan.reads.accounting import KernelTime
 from bamquery.engine.cuda.scan.reads.string_checks import offsets_check
-from bamquery.engine.cuda.scan.reads.string_reads import StringRead, running_sums, wide_word
+from bamquery.engine.cuda.scan.reads.string_reads import (
+    StringRead,
+    WaitingStrings,
+    running_sums,
+    wide_word,
+)
 from bamquery.engine.cuda.scan.resources.counter_board import Slot
 from bamquery.engine.cuda.scan.scan_state import DEADLINE_NS
 
@@ -25,19 +30,25 @@ _BLOCK: Final = 16
 
 @dataclass
 class BlockStrings(StringRead):
-    """A column of strings whose rows' offsets were fetched; `checks` gets that of the offsets."""
+    """A column of strings whose rows' offsets were fetched.
+
+    Attributes:
+        checks: gets that of the offsets.
+        bases: sums of the blocks that begin with each row.
+        memory: the blocks, one after the other.
+    """
 
     checks: list[Any]
-    _bases: rmm.DeviceBuffer = field(init=False)
+    bases: rmm.DeviceBuffer = field(init=False)
     _blocks: Slot = field(init=False)
-    _memory: rmm.DeviceBuffer = field(init=False)
+    memory: rmm.DeviceBuffer = field(init=False)
 
     def start(self, chunk: ChunkMemory) -> None:
         """Start to find out how many blocks are to be read."""
         bad = chunk.board.take(4)
         self.measure(chunk, None, bad)
         self.checks.append(offsets_check(self.name, bad))
-        self._bases, self._blocks = running_sums(
+        self.bases, self._blocks = running_sums(
             chunk, "scan_string_blocks", self.selection.rows, (self.strings, self.sums.ptr)
         )
 
@@ -45,25 +56,25 @@ class BlockStrings(StringRead):
         """Start to list the blocks, once the board was copied back: the ScanListed, and how many they are."""
         blocks = wide_word(chunk, self._blocks)
         size = chunk.state.block_bytes
-        self._memory = chunk.allocate(blocks * size, f'fetching column "{self.name}"')
+        self.memory = chunk.allocate(blocks * size, f'fetching column "{self.name}"')
         listing = chunk.allocate(blocks * _BLOCK, "listing blocks")
         if blocks:
             chunk.launch(
                 "strings/offsets",
                 "scan_string_listing",
-                *(self.strings, self._bases.ptr, blocks, listing.ptr),
+                *(self.strings, self.bases.ptr, blocks, listing.ptr),
                 items=blocks,
             )
         tally = chunk.board.tally()
         self.read.tallies.append(tally)
         self.read.expected.append(self._blocks)
         taken = chunk.board.take(4)
-        job = _LISTED.pack(listing.ptr, self._memory.ptr, taken.address, tally.address, blocks, 0)
+        job = _LISTED.pack(listing.ptr, self.memory.ptr, taken.address, tally.address, blocks, 0)
         return job, blocks
 
-    def complete(self, chunk: ChunkMemory) -> DeviceStrings:
+    def complete(self, chunk: ChunkMemory) -> DeviceStrings | WaitingStrings:
         """The column, once the kernel that reads the blocks was started."""
-        return self.gather(chunk, self._bases, self._memory, 0)
+        return self.gather(chunk, self.bases, self.memory, 0)
 
 
 def fetch_listed(chunk: ChunkMemory, columns: Sequence[BlockStrings]) -> KernelTime | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from bamquery.engine.cuda.scan.chunk.chunk_memory import WARPS, ChunkMemory
 from bamquery.engine.cuda.scan.reads.vector_check import VectorCheck, checksum_check
@@ -29,8 +29,9 @@ def check_strings(
     *,
     ranges: int | None = None,
     places: int | None = None,
+    stream: Any = None,
 ) -> VectorCheck:
-    """Start to compare `offsets` or `bytes` with their checksums, on the session's stream.
+    """Start to compare `offsets` or `bytes` with their checksums.
 
     Args:
         chunk: whose vectors they are.
@@ -40,6 +41,7 @@ def check_strings(
         used: which vectors were read, as words on the GPU; None: all.
         ranges: of `bytes`, which those of each vector are.
         places: of `bytes`, what is added to one's number for its address.
+        stream: which all of it is there for; None: the session's.
     """
     bad = chunk.board.take(4)
     checksums = chunk.checksums(column, _PARTS[buffer])
@@ -49,5 +51,6 @@ def check_strings(
         *(strings, ranges, places, chunk.vector_rows, used, checksums, bad.address),
         items=chunk.rows.count,
         of_a_block=WARPS,
+        stream=stream,
     )
     return checksum_check(column, bad, buffer)

@@ -65,8 +65,22 @@ class StringOffsets:
         )
 
 
+class WaitingStrings(ABC):
+    """A column of strings of which the host must first know something."""
+
+    @abstractmethod
+    def complete(self, chunk: ChunkMemory) -> DeviceStrings | WaitingStrings:
+        """Go on, once all that was started before has ended: the column, or what it waits for next.
+
+        Raises:
+            StorageError: the file cannot be read, or is not what was written.
+            MemoryLimitError: there is too little memory for it.
+        """
+        ...
+
+
 @dataclass
-class StringRead(ABC):
+class StringRead(WaitingStrings):
     """A column of strings whose offsets are on their way.
 
     Attributes:
@@ -90,10 +104,6 @@ class StringRead(ABC):
     validity: tuple[rmm.DeviceBuffer, Slot] | None
     sums: rmm.DeviceBuffer = field(init=False)
     total: Slot = field(init=False)
-
-    @abstractmethod
-    def complete(self, chunk: ChunkMemory) -> DeviceStrings:
-        """Start to read the bytes, once all that was started before has ended."""
 
     def measure(self, chunk: ChunkMemory, ranges: int | None, bad: Slot) -> None:
         """Start to add up the lengths; `ranges` are those of vectors, on the GPU, where they are known."""
@@ -122,29 +132,49 @@ class StringRead(ABC):
                 items=-(-size // _SEGMENT),
                 of_a_block=1,
             )
-        offsets, width = self.sums, 8
-        if size <= _NARROW:
-            offsets, width = chunk.allocate(4 * (rows + 1), f'reading column "{self.name}"'), 4
-            chunk.launch(
-                "strings/offsets",
-                "scan_string_offsets",
-                *(self.sums.ptr, rows + 1, offsets.ptr),
-                items=rows + 1,
-            )
-            chunk.release(self.sums)
         for used in (memory, bases, self.offsets.pairs, self.offsets.vectors):
             if used is not None:
                 chunk.release(used)
-        column = DeviceStrings(self.kind, rows, data, offsets, width)
-        if self.validity is not None:
-            column.validity, column.nulls = self.validity
-        return column
+        return string_column(chunk, self.name, self.kind, data, rows, self.sums, size, self.validity)
+
+
+def string_column(  # noqa: PLR0917 - a column's parts
+    chunk: ChunkMemory,
+    name: str,
+    kind: pa.DataType,
+    data: rmm.DeviceBuffer,
+    rows: int,
+    sums: rmm.DeviceBuffer,
+    size: int,
+    validity: tuple[rmm.DeviceBuffer, Slot] | None,
+) -> DeviceStrings:
+    """Of strings that `data` has end to end, `size` bytes; `sums` of their lengths become offsets."""
+    offsets, width = sums, 8
+    if size <= _NARROW:
+        offsets, width = chunk.allocate(4 * (rows + 1), f'reading column "{name}"'), 4
+        chunk.launch(
+            "strings/offsets",
+            "scan_string_offsets",
+            *(sums.ptr, rows + 1, offsets.ptr),
+            items=rows + 1,
+        )
+        chunk.release(sums)
+    column = DeviceStrings(kind, rows, data, offsets, width)
+    if validity is not None:
+        column.validity, column.nulls = validity
+    return column
 
 
 def running_sums(
-    chunk: ChunkMemory, kernel: str, rows: int, before: Sequence[object], behind: Sequence[object] = ()
+    chunk: ChunkMemory,
+    kernel: str,
+    rows: int,
+    before: Sequence[object],
+    behind: Sequence[object] = (),
+    *,
+    file: str = "strings/offsets",
 ) -> tuple[rmm.DeviceBuffer, Slot]:
-    """Start to count with a kernel of strings/offsets, and to add up what it counts for rows before each row.
+    """Start to count with a kernel of `file`, and to add up what it counts for rows before each row.
 
     Args:
         chunk: whose rows they are.
@@ -152,6 +182,7 @@ def running_sums(
         rows: how many.
         before: its first arguments.
         behind: its last.
+        file: where it is.
 
     Returns:
         The sums, that of all behind the last, and the two words that get that, too.
@@ -161,7 +192,7 @@ def running_sums(
     of_tiles = chunk.allocate(8 * tiles, "adding up the lengths of strings")
     total = chunk.board.take(8)
     counted = (*before, sums.ptr, of_tiles.ptr, *behind)
-    chunk.launch("strings/offsets", kernel, *counted, items=tiles, of_a_block=1)
+    chunk.launch(file, kernel, *counted, items=tiles, of_a_block=1)
     launcher = chunk.state.launcher
     launcher.start(
         launcher.kernel("strings/offsets", "scan_string_tiles"),

@@ -8,8 +8,9 @@ from __future__ import annotations
 import mmap
 import os
 import threading
+import time
 import weakref
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,20 +76,51 @@ class PinnedExtent:
 
 
 @dataclass(frozen=True)
+class FilePlaces:
+    """Where a buffer of each of some fragments is seen, less its place in the file; 0 without the buffer.
+
+    Attributes:
+        addresses: by the GPU.
+        hosts: by this process.
+    """
+
+    addresses: NDArray[np.uint64]
+    hosts: NDArray[np.uint64]
+
+    @classmethod
+    def none(cls, count: int) -> FilePlaces:
+        """Of so many fragments, to be `put`."""
+        return cls(np.zeros(count, np.uint64), np.zeros(count, np.uint64))
+
+    def put(self, number: int, pinned: PinnedExtent, extent: Extent) -> None:
+        """One of them is there."""
+        self.addresses[number] = (pinned.address - extent.offset) % (1 << 64)
+        self.hosts[number] = (pinned.host - extent.offset) % (1 << 64)
+
+    def slice(self, begin: int, end: int) -> FilePlaces:
+        """Of some that follow on each other."""
+        return FilePlaces(self.addresses[begin:end], self.hosts[begin:end])
+
+
+@dataclass(eq=False)
 class PinnedRun:
     """One buffer of each of a run of fragments, all of it pinned.
 
     Attributes:
         extents: those of fragments that have the buffer.
         keys: what they are known by.
-        addresses: where the GPU would see byte 0 of each fragment's file; 0 without the buffer.
+        places: of all fragments.
         written: of `extents`.
+        users: scans that read all of it.
+        last_used: which of all uses of runs its last one was.
     """
 
     extents: tuple[PinnedExtent, ...]
     keys: tuple[tuple[str, int], ...]
-    addresses: NDArray[np.uint64]
+    places: FilePlaces
     written: list[ChangeStamp]
+    users: int = 0
+    last_used: int = 0
 
 
 class PinnedFiles:
@@ -109,6 +141,7 @@ class PinnedFiles:
         """Seconds that scans would have saved, by the buffer's offset."""
         self._runs: weakref.WeakKeyDictionary[object, dict[str, PinnedRun]] = weakref.WeakKeyDictionary()
         """Of what is pinned now."""
+        self._uses = 0
         self._lock = threading.RLock()
         self.bytes = 0
         self.leaving = 0
@@ -128,7 +161,8 @@ class PinnedFiles:
             self._forget()
             key = (path, extent.offset)
             found = self._pinned.get(key)
-            if found is not None and not found.users and found.written != (stamp or change_stamp(fragment)):
+            changed = found is not None and found.written != (stamp or FileLook(fragment).stamp)
+            if changed and not self._is_used(key):
                 # Nobody writes to a fragment. If somebody has, the pinned pages may not be the file's.
                 self._drop(key)
                 found = None
@@ -182,20 +216,22 @@ class PinnedFiles:
             written = stamps
             if len(run.extents) < len(stamps):
                 written = [s for s, (_, extent) in zip(stamps, stored, strict=True) if extent is not None]
-            if run.written != written and any(
-                e.written != stamp and not e.users for e, stamp in zip(run.extents, written, strict=True)
+            if (
+                run.written != written
+                and not run.users
+                and any(
+                    e.written != stamp and not e.users for e, stamp in zip(run.extents, written, strict=True)
+                )
             ):
                 return None
-            for extent, key in zip(run.extents, run.keys, strict=True):
-                extent.users += 1
-                self._pinned.move_to_end(key)
+            self._uses += 1
+            run.users, run.last_used = run.users + 1, self._uses
             return run
 
     def give_back_run(self, run: PinnedRun) -> None:
         """One scan less reads it; the GPU has done with it."""
         with self._lock:
-            for extent in run.extents:
-                extent.users -= 1
+            run.users -= 1
 
     def take_if_worth(
         self, fragment: Fragment, extent: Extent, saved_s: float, stamp: ChangeStamp | None = None
@@ -238,25 +274,42 @@ class PinnedFiles:
     def forget(self, folder: Path) -> None:
         """Unpin the files below a folder that no scan reads."""
         with self._lock:
-            for key, extent in list(self._pinned.items()):
-                if folder in Path(key[0]).parents and not extent.users:
+            for key in self._idle():
+                if folder in Path(key[0]).parents:
                     self._drop(key)
 
     def _forget(self) -> None:
         """Unpin what belongs to fragments that nobody has open: vacuum may have removed their files."""
         while self._gone:
             path = self._gone.pop()
-            for key in [key for key, extent in self._pinned.items() if key[0] == path and not extent.users]:
+            for key in [key for key in self._idle() if key[0] == path]:
                 self._drop(key)
 
     def _make_room(self, size: int) -> bool:
-        idle = [key for key, extent in self._pinned.items() if not extent.users]
-        while self.bytes - self.leaving + size > self._limit and idle:
-            self._drop(idle.pop(0))
+        if self.bytes - self.leaving + size > self._limit:
+            idle = deque(self._idle())
+            while self.bytes - self.leaving + size > self._limit and idle:
+                self._drop(idle.popleft())
         return self.bytes + size <= self._limit
 
+    def _idle(self) -> list[tuple[str, int]]:
+        """What no scan reads, that used last at the end."""
+        runs = [run for runs in self._runs.values() for run in runs.values()]
+        for run in sorted(runs, key=lambda run: run.last_used):  # which take_run did not do with each extent
+            for key in run.keys:
+                self._pinned.move_to_end(key)
+        used = self._run_keys()
+        return [key for key, extent in self._pinned.items() if not extent.users and key not in used]
+
+    def _run_keys(self) -> set[tuple[str, int]]:
+        """What scans read as parts of runs."""
+        return {key for runs in self._runs.values() for run in runs.values() if run.users for key in run.keys}
+
+    def _is_used(self, key: tuple[str, int]) -> bool:
+        return self._pinned[key].users > 0 or key in self._run_keys()
+
     def _run_of(self, stored: Sequence[tuple[Fragment, Extent | None]]) -> PinnedRun | None:
-        addresses = np.zeros(len(stored), np.uint64)
+        places = FilePlaces.none(len(stored))
         extents, keys = [], []
         for number, (fragment, extent) in enumerate(stored):
             if extent is None:
@@ -265,13 +318,15 @@ class PinnedFiles:
             found = self._pinned.get(key)
             if found is None:
                 return None
-            addresses[number] = (found.address - extent.offset) % (1 << 64)
+            places.put(number, found, extent)
             extents.append(found)
             keys.append(key)
-        return PinnedRun(tuple(extents), tuple(keys), addresses, [extent.written for extent in extents])
+        return PinnedRun(tuple(extents), tuple(keys), places, [extent.written for extent in extents])
 
     def _drop(self, key: tuple[str, int]) -> None:
-        self._runs.clear()
+        for runs in self._runs.values():
+            for name in [name for name, run in runs.items() if key in run.keys]:
+                del runs[name]
         extent = self._pinned.pop(key)
         self.leaving += extent.size
 
@@ -283,34 +338,41 @@ class PinnedFiles:
         extent.close(note_released)
 
 
-def change_stamp(fragment: Fragment) -> ChangeStamp:
-    """Which file it is now, and when it was last changed.
+class FileLook:
+    """What a fragment's file is at a moment.
 
-    Raises:
-        CorruptionError: it is missing; StorageError: it cannot be examined.
+    Attributes:
+        stamp: which file it is, and when it was last changed.
+        at: when that was, on `time.monotonic`.
     """
-    return _stamp(_stat(fragment))
 
+    def __init__(self, fragment: Fragment) -> None:
+        """Look at it.
 
-def require_whole(fragment: Fragment) -> None:
-    """See that the file still has its length: pinned pages outlive what is cut off.
+        Raises:
+            CorruptionError: it is missing; StorageError: it cannot be examined.
+        """
+        self._fragment = fragment
+        try:
+            found = os.stat(fragment.path)
+        except FileNotFoundError as error:
+            raise CorruptionError("the file is missing", fragment.path) from error
+        except OSError as error:
+            raise StorageError(f"cannot be examined: {error.strerror or error}", fragment.path) from error
+        self.at: Final = time.monotonic()
+        self.stamp: Final = _stamp(found)
+        self._size = found.st_size
 
-    Raises:
-        CorruptionError: it has not.
-        StorageError: it cannot be examined.
-    """
-    size = _stat(fragment).st_size
-    if size != fragment.data_bytes:
-        raise CorruptionError(f"{size} bytes instead of {fragment.data_bytes}", fragment.path)
+    def require_whole(self) -> None:
+        """See that the file has its length: pinned pages outlive what is cut off.
 
-
-def _stat(fragment: Fragment) -> os.stat_result:
-    try:
-        return os.stat(fragment.path)
-    except FileNotFoundError as error:
-        raise CorruptionError("the file is missing", fragment.path) from error
-    except OSError as error:
-        raise StorageError(f"cannot be examined: {error.strerror or error}", fragment.path) from error
+        Raises:
+            CorruptionError: it has not.
+        """
+        if self._size != self._fragment.data_bytes:
+            raise CorruptionError(
+                f"{self._size} bytes instead of {self._fragment.data_bytes}", self._fragment.path
+            )
 
 
 def _stamp(found: os.stat_result) -> ChangeStamp:

@@ -3,7 +3,8 @@
 Vectors are numbered through all fragments of a run (`ResidentVectors`): a table's, or some of a long one's.
 A vector takes 24 bytes for each column that is pruned by, 128 more if its parts are, 4 for each checksum, 32
 for those of parts, and one where a column has nulls. Where that is packed, it takes 16 for parameters, and of
-its parts 16 for bounds and 36 for checksums.
+its parts 16 for bounds and 36 for checksums; of compressed strings 48 for parameters, and each fragment takes
+2,304 for symbols.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -25,13 +27,14 @@ from bamquery.engine.cuda.scan.kernel_tables.packed_requests import (
     payload_ranges,
     scales,
 )
-from bamquery.engine.cuda.scan.kernel_tables.requests import VECTOR, null_states
+from bamquery.engine.cuda.scan.kernel_tables.requests import PLACE, VECTOR, null_states
 from bamquery.engine.cuda.scan.kernel_tables.zones import packed_bounds_of, part_zones_of, zones_of
 from bamquery.engine.cuda.scan.resources.counter_board import Uploads
 from bamquery.engine.cuda.scan.resources.host_blocks import HostBlocks
 from bamquery.engine.cuda.scan.resources.launcher import Launcher
 from bamquery.engine.cuda.scan.resources.row_bytes import RowBytes
 from bamquery.engine.cuda.session import CudaSession
+from bamquery.storage.encodings.encoding import BufferShape, ColumnShape
 from bamquery.storage.format.layout import VECTOR_ROWS, Extent
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.stored_buffers import StoredBuffers, stored_buffers
@@ -92,12 +95,19 @@ class ResidentVectors:
         self._lock = threading.RLock()
         self._memory: dict[object, rmm.DeviceBuffer] = {}
         self._buffers: dict[str, list[StoredBuffers]] = {}
+        self._stored: dict[tuple[str, str], list[tuple[Fragment, Extent | None]]] = {}
+        self._addresses: dict[object, NDArray[np.uint64]] = {}
+        self._uniform: dict[str, bool] = {}
+        self._nullable: dict[str, NDArray[np.bool_]] = {}
         self._offsets: dict[tuple[str, str], NDArray[np.uint64]] = {}
         self._states: dict[str, NDArray[np.uint8] | None] = {}
         self._payloads: dict[str, list[PayloadRanges]] = {}
         self._payload_sums: dict[str, NDArray[np.int64]] = {}
         self._payload_sizes: dict[str, NDArray[np.int32]] = {}
+        self._payload_begins: dict[str, NDArray[np.int64]] = {}
+        self._payload_breaks: dict[str, NDArray[np.int64]] = {}
         self._shapes: dict[str, tuple[float, bool]] = {}
+        self._string_shapes: dict[str, ColumnShape] = {}
         self._row_bytes: dict[str, RowBytes] = {}
         self.rows: Final = self._keep("rows", lambda: np.array([f.rows for f in fragments], np.uint32))
         self.firsts_address: Final = self._keep("firsts", lambda: self.firsts)
@@ -106,6 +116,12 @@ class ResidentVectors:
         """Give the memory back; nothing uses it any more."""
         with self._lock:
             self._memory.clear()
+
+    @cached_property
+    def numbers(self) -> NDArray[np.int64]:
+        """Of each vector in its fragment."""
+        counts = [fragment.vector_count for fragment in self.fragments]
+        return np.arange(self.count) - np.repeat(self.firsts[:-1].astype(np.int64), counts)
 
     def vectors(self) -> int:
         """A ScanVector for each vector, on the GPU."""
@@ -193,21 +209,34 @@ class ResidentVectors:
         return self.buffers(column)[0].packing is not None
 
     def is_compressed(self, column: str) -> bool:
-        """Whether only the host decodes the column; in all fragments, or in none."""
-        return self.buffers(column)[0].is_compressed
+        """Whether the column are compressed strings; in all fragments, or in none."""
+        return self.buffers(column)[0].compression is not None
 
     def parameters(self, column: str) -> int:
-        """A PackedVector for each vector of a packed column, on the GPU."""
+        """A PackedVector for each vector of a packed column, a StringVector of strings, on the GPU."""
 
         def make() -> NDArray[Any]:
-            packings = [buffers.packing for buffers in self.buffers(column)]
-            return np.concatenate([packing.parameters for packing in packings if packing is not None])
+            found = [buffers.packing or buffers.compression for buffers in self.buffers(column)]
+            return np.concatenate([of.parameters for of in found if of is not None])
 
         return self._keep(("parameters", column), make)
 
     def scales(self, column: str) -> int:
         """A PackedScale for each fragment of a packed column, on the GPU."""
         return self._keep(("scales", column), lambda: scales(self.buffers(column)))
+
+    def symbols(self, column: str) -> int:
+        """A StringSymbols for each fragment of a column of compressed strings, on the GPU.
+
+        Raises:
+            CorruptionError: they cannot be symbols.
+        """
+
+        def make() -> NDArray[Any]:
+            compressions = [buffers.compression for buffers in self.buffers(column)]
+            return np.concatenate([of.column.symbols_by_code() for of in compressions if of is not None])
+
+        return self._keep(("symbols", column), make)
 
     def packed_vectors(self, column: str) -> bytes:
         """The ScanPacked of a packed column, without payloads."""
@@ -216,7 +245,7 @@ class ResidentVectors:
         )
 
     def payloads(self, column: str) -> list[PayloadRanges]:
-        """Where the vectors of a packed column are in each fragment's buffer."""
+        """Where the vectors of a packed or compressed column are in each fragment's buffer."""
         with self._lock:
             found = self._payloads.get(column)
             if found is None:
@@ -243,6 +272,27 @@ class ResidentVectors:
                 found = self._payload_sizes[column] = np.concatenate(sizes).astype(np.int32)
             return found
 
+    def payload_begins(self, column: str) -> NDArray[np.int64]:
+        """Where the payload of each vector of a packed column begins in its fragment's file, in bytes."""
+        with self._lock:
+            found = self._payload_begins.get(column)
+            if found is None:
+                pairs = zip(self.payloads(column), self.offsets(column, "values").tolist(), strict=True)
+                found = np.concatenate([payloads.begins + offset for payloads, offset in pairs])
+                self._payload_begins[column] = found
+            return found
+
+    def payload_breaks(self, column: str) -> NDArray[np.int64]:
+        """Vectors of a packed column whose payloads do not follow on those of the one before, ascending."""
+        with self._lock:
+            found = self._payload_breaks.get(column)
+            if found is None:
+                begins = self.payload_begins(column)
+                apart = begins[1:] != begins[:-1] + self.payload_sizes(column)[:-1]
+                apart[self.firsts[1:-1].astype(np.int64) - 1] = True
+                found = self._payload_breaks[column] = np.flatnonzero(apart) + 1
+            return found
+
     def packed_shape(self, column: str) -> tuple[float, bool]:
         """Bits of a row of a packed column on average, and whether codes of some vector ask for more."""
         with self._lock:
@@ -252,6 +302,22 @@ class ResidentVectors:
                 bits = 8 * int(self.payload_sums(column)[-1]) / max(rows, 1)
                 found = bits, any(payloads.has_more for payloads in self.payloads(column))
                 self._shapes[column] = found
+            return found
+
+    def string_shape(self, column: str) -> ColumnShape:
+        """How rows of a column of compressed strings lie in blocks, on average over all fragments."""
+        with self._lock:
+            found = self._string_shapes.get(column)
+            if found is None:
+                bits, rows = np.zeros(2), 0
+                for fragment, buffers in zip(self.fragments, self.buffers(column), strict=True):
+                    assert buffers.compression is not None
+                    shape = buffers.compression.column.shape(np.arange(fragment.vector_count))
+                    bits += fragment.rows * np.array([buffer.bits for buffer in shape.buffers])
+                    rows += fragment.rows
+                ends, size = (bits / max(rows, 1)).tolist()
+                shapes = BufferShape(ends, width=2 * ends / 8 + 1), BufferShape(size, width=size / 8)
+                found = self._string_shapes[column] = ColumnShape(shapes, rounds=2, form="fsst")
             return found
 
     def row_bytes(self, columns: Sequence[str]) -> RowBytes:
@@ -273,11 +339,26 @@ class ResidentVectors:
 
     def stored(self, column: str, buffer: str) -> list[tuple[Fragment, Extent | None]]:
         """Each fragment with the `values`, `validity` or `offsets` of a column, if it has some with bytes."""
-        extents = [getattr(buffers, buffer) for buffers in self.buffers(column)]
-        return [
-            (fragment, extent if extent is not None and extent.length else None)
-            for fragment, extent in zip(self.fragments, extents, strict=True)
-        ]
+        with self._lock:
+            found = self._stored.get((column, buffer))
+            if found is None:
+                extents = [getattr(buffers, buffer) for buffers in self.buffers(column)]
+                found = self._stored[column, buffer] = [
+                    (fragment, extent if extent is not None and extent.length else None)
+                    for fragment, extent in zip(self.fragments, extents, strict=True)
+                ]
+            return found
+
+    def nullable(self, column: str) -> NDArray[np.bool_]:
+        """Whether each fragment's part of the column has nulls."""
+        with self._lock:
+            found = self._nullable.get(column)
+            if found is None:
+                layouts = [
+                    fragment.layout.columns[fragment.column_index(column)] for fragment in self.fragments
+                ]
+                found = self._nullable[column] = np.array([layout.has_nulls for layout in layouts])
+            return found
 
     def offsets(self, column: str, buffer: str) -> NDArray[np.uint64]:
         """Where `values`, `validity` or `offsets` of a column begin in each fragment's file; 0 without."""
@@ -289,9 +370,37 @@ class ResidentVectors:
                 self._offsets[column, buffer] = found
             return found
 
-    def has_fragments(self, fragments: tuple[Fragment, ...]) -> bool:
+    def mapped_places(self, column: str, buffer: str, addresses: NDArray[np.uint64]) -> int:
+        """A ScanPlace for each fragment whose file is seen there, on the GPU: until others are asked for.
+
+        These come with pins that no scan uses any more.
+        """
+        key = ("places", column, buffer)
+
+        def make() -> NDArray[Any]:
+            found = np.zeros(len(self.fragments), PLACE)
+            found["offset"], found["map"] = self.offsets(column, buffer), addresses
+            return found
+
+        with self._lock:
+            if self._addresses.get(key) is not addresses:
+                self._memory.pop(key, None)
+                self._addresses[key] = addresses
+            return self._keep(key, make)
+
+    def has_fragments(self, fragments: Sequence[Fragment]) -> bool:
         """Whether these are the fragments, and not others that were opened later."""
         return len(fragments) == len(self.fragments) and all(map(operator.is_, fragments, self.fragments))
+
+    def is_run(self, columns: Sequence[str]) -> bool:
+        """Whether `runs` would leave the fragments together for these columns."""
+        if self.count > RUN_VECTORS and len(self.fragments) > 1:
+            return False
+        with self._lock:
+            for column in columns:
+                if column not in self._uniform:
+                    self._uniform[column] = len({_way_stored(f, column) for f in self.fragments}) == 1
+            return all(self._uniform[column] for column in columns)
 
     def _keep(self, key: object, make: Callable[[], NDArray[Any]]) -> int:
         with self._lock:
@@ -314,7 +423,7 @@ class ResidentVectors:
         found = np.zeros(self.count, VECTOR)
         counts = [fragment.vector_count for fragment in self.fragments]
         found["piece"] = np.repeat(np.arange(len(counts)), counts)
-        found["number"] = np.arange(self.count) - np.repeat(self.firsts[:-1].astype(np.int64), counts)
+        found["number"] = self.numbers
         return found
 
     def _vector_rows(self) -> NDArray[np.uint16]:
@@ -335,19 +444,32 @@ class ResidentRuns:
         self._known: OrderedDict[tuple[int | None, str, int], ResidentVectors] = OrderedDict()
         self._made: weakref.WeakSet[ResidentVectors] = weakref.WeakSet()
 
+    def divide(
+        self, session: CudaSession, fragments: Sequence[Fragment], columns: Sequence[str]
+    ) -> Iterator[ResidentVectors]:
+        """A table's fragments as `runs` has them, in memory of `session`.
+
+        Raises:
+            MemoryLimitError: there is too little.
+        """
+        whole = self._find(session, fragments)
+        if whole is not None and whole.is_run(columns):
+            yield whole
+            return
+        for run in runs(fragments, columns):
+            yield self.get(session, run)
+
     def get(self, session: CudaSession, fragments: tuple[Fragment, ...]) -> ResidentVectors:
         """The run of those fragments, in memory of `session`.
 
         Raises:
             MemoryLimitError: there is too little.
         """
-        key = (session.limit, str(fragments[0].path), len(fragments))
-        with self._lock:
-            found = self._known.get(key)
-            if found is not None and found.has_fragments(fragments):
-                self._known.move_to_end(key)
-                return found
+        found = self._find(session, fragments)
+        if found is not None:
+            return found
         made = ResidentVectors(session, self._blocks, self._launcher, fragments)
+        key = self._key(session, fragments)
         with self._lock:
             self._made.add(made)
             self._known[key] = made
@@ -355,6 +477,19 @@ class ResidentRuns:
             while len(self._known) > _KEPT:
                 self._known.popitem(last=False)
         return made
+
+    def _find(self, session: CudaSession, fragments: Sequence[Fragment]) -> ResidentVectors | None:
+        key = self._key(session, fragments)
+        with self._lock:
+            found = self._known.get(key)
+            if found is None or not found.has_fragments(fragments):
+                return None
+            self._known.move_to_end(key)
+            return found
+
+    @staticmethod
+    def _key(session: CudaSession, fragments: Sequence[Fragment]) -> tuple[int | None, str, int]:
+        return session.limit, str(fragments[0].path), len(fragments)
 
     def close(self) -> None:
         """Give their memory back: it must not outlive its pool."""

@@ -35,7 +35,7 @@ class RowBytes:
         stored = [
             layout.values.length / max(fragment.rows, 1)
             for fragment, layout in layouts
-            if layout.encoding is not None and layout.encoding.symbols is None
+            if layout.encoding is not None
         ]
         if len(stored) < len(layouts):
             stored += plain

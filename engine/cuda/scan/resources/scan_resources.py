@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from bamquery.engine.cuda.scan.path_rates import HostTimes
 from bamquery.engine.cuda.scan.resources.host_blocks import HostBlocks
 from bamquery.engine.cuda.scan.resources.launcher import Launcher
 from bamquery.engine.cuda.scan.resources.pinned_files import PinnedFiles
@@ -39,6 +40,7 @@ class ScanResources:
         self.maps: Final = PinnedFiles(gpu)
         self.launcher: Final = Launcher(gpu, session.lock)
         self.runs: Final = ResidentRuns(self.blocks, self.launcher)
+        self.host_times: Final = HostTimes()
         self._gpu = gpu
         self._rings: dict[RingShape, Rings] = {}
         self._streams: dict[bool, list[Any]] = {False: [], True: []}

@@ -17,34 +17,16 @@ namespace py = pybind11;
 namespace bamquery {
 namespace {
 
-// Sizes are checked here, once, so that a wrong call from Python is an exception and never a stray write.
-void require(bool condition, const char* what) {
-  if (!condition) throw py::value_error(what);
-}
-
-template <typename T>
-std::span<const T> span_of(const ByteView& view, const char* what) {
-  const auto* data = view.bytes().data();
-  require(view.bytes().size() % sizeof(T) == 0, what);
-  require(reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0, "it is not aligned");
-  return {reinterpret_cast<const T*>(data), view.bytes().size() / sizeof(T)};
-}
-
-// An array that takes the values over: they are large.
-template <typename T, typename Value>
-py::array_t<T> array_of(std::vector<Value>&& values) {
-  static_assert(sizeof(T) == sizeof(Value));
-  auto owned = std::make_unique<std::vector<Value>>(std::move(values));
-  const auto* data = reinterpret_cast<const T*>(owned->data());
-  const auto size = static_cast<py::ssize_t>(owned->size());
-  const py::capsule owner(owned.release(),
-                          [](void* vector) { delete static_cast<std::vector<Value>*>(vector); });
-  return py::array_t<T>(size, data, owner);
-}
-
 SymbolTable symbols_of(const py::bytes& symbols) {
   const std::string stored = symbols;
   return load_symbols(std::as_bytes(std::span(stored)));
+}
+
+py::tuple py_fsst_symbols(const py::bytes& symbols) {
+  const SymbolTable table = symbols_of(symbols);
+  return py::make_tuple(
+      py::array_t<std::uint64_t>(static_cast<py::ssize_t>(table.bytes.size()), table.bytes.data()),
+      py::array_t<std::uint8_t>(static_cast<py::ssize_t>(table.lengths.size()), table.lengths.data()));
 }
 
 // Strings that a caller has as Arrow does.
@@ -98,8 +80,7 @@ py::tuple py_fsst_pack(const py::bytes& symbols, const py::object& offsets, std:
     std::memcpy(parameters.mutable_data(), packed.vectors.data(),
                 packed.vectors.size() * sizeof(StringVector));
   }
-  return py::make_tuple(array_of<std::uint8_t>(std::move(packed.payload)), parameters,
-                        array_of<std::uint32_t>(std::move(packed.crcs)));
+  return py::make_tuple(array_of<std::uint8_t>(std::move(packed.payload)), parameters, copy_of(packed.crcs));
 }
 
 py::tuple as_tuple(Strings&& found) {
@@ -191,6 +172,7 @@ py::tuple py_fsst_decode(const py::bytes& symbols, const py::object& parameters,
 
 void bind_fsst(py::module_& module) {
   using py::arg;
+  module.def("fsst_symbols", &py_fsst_symbols, arg("symbols"));
   module.def("fsst_train", &py_fsst_train, arg("offsets"), arg("rows"), arg("data"), arg("data_start"));
   module.def("fsst_pack", &py_fsst_pack, arg("symbols"), arg("offsets"), arg("rows"), arg("data"),
              arg("data_start"), arg("validity"));

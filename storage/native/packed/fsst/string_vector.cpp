@@ -31,10 +31,6 @@ const char* string_fault(const StringVector& vector, std::uint32_t rows) {
   return nullptr;
 }
 
-std::uint64_t string_payload_bytes(const StringVector& vector, std::uint32_t rows) {
-  return round_up_16(packed_code_bytes(vector.bits, rows) + vector.stored_bytes());
-}
-
 StringPayload::StringPayload(std::span<const std::byte> data, std::int64_t start, const StringVector& vector,
                              std::int64_t rows, std::int64_t number)
     : vector_(vector), number_(number), rows_(static_cast<std::uint32_t>(rows)) {

@@ -7,13 +7,9 @@
 #include <span>
 #include <vector>
 
+#include "storage/core/string_vector.hpp"
+
 namespace bamquery {
-
-inline constexpr std::uint32_t kMostSymbols = 255;
-inline constexpr std::uint32_t kMostSymbolBytes = 8;
-
-/// The code behind which a byte stands for itself.
-inline constexpr std::uint8_t kSymbolEscape = 255;
 
 /// A symbol: its bytes, the first one least significant, and zeros behind them.
 struct Symbol {

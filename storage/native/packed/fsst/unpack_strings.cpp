@@ -264,28 +264,21 @@ StringRanges string_ranges(const StringColumn& column, std::span<const std::int6
     std::uint64_t words[2];
     std::memcpy(words, ends.data() + i * kEndBytes, sizeof words);
     const auto shift = static_cast<std::uint32_t>(place.first_bit() % 8);
-    const std::uint32_t nulls = vector.has_nulls;
-    std::uint64_t begin = 0;
+    std::uint64_t code_before = 0;
     std::uint64_t code = code_at(words, shift, vector.bits);
     if (!place.begins_part()) {
-      begin = code >> nulls;
+      code_before = code;
       code = code_at(words, shift + vector.bits, vector.bits);
     }
-    const std::uint64_t end = code >> nulls;
-    const bool is_null = (code & nulls) != 0;
-    const std::uint32_t part = place.row / kPackedPartRows;
-    const std::uint32_t base = vector.part_start(part);
-    if (end < begin || end > vector.part_ends[part] - base || (is_null && end != begin)) {
+    const StringRow string = string_row(vector, of_vector, place.row, code_before, code);
+    const std::uint64_t strings = vector.offset + packed_code_bytes(vector.bits, of_vector);
+    if (!string.is_possible || strings + string.begin < before) {
       throw_string_fault(place.number, "its strings' ends do not ascend within their parts");
     }
-    const std::uint64_t strings = vector.offset + packed_code_bytes(vector.bits, of_vector) + base;
-    if (strings + begin < before) {
-      throw_string_fault(place.number, "its strings' ends do not ascend within their parts");
-    }
-    before = strings + end;
-    found.starts.push_back(static_cast<std::int64_t>(strings + begin));
-    found.lengths.push_back(static_cast<std::int64_t>(end - begin));
-    if (is_null) {
+    before = strings + string.end;
+    found.starts.push_back(static_cast<std::int64_t>(strings + string.begin));
+    found.lengths.push_back(static_cast<std::int64_t>(string.end - string.begin));
+    if (string.is_null) {
       clear_bit(found.bitmap, i);
       ++found.nulls;
     }

@@ -36,6 +36,7 @@ def compile_clean(source: Path, architecture: str) -> bytes:
     return compiled.code
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_a_kernel_compiles(source: Path, architecture: str) -> None:

@@ -50,6 +50,10 @@ def reduce(column, aggregation, kind, stream=None, mr=None):
     return Scalar(kind, wrapped(_aggregated(aggregation, column.values(), kind), kind))
 
 
+def minmax(column, stream=None, mr=None):
+    return reduce(column, "min", column.type()), reduce(column, "max", column.type())
+
+
 class GroupByRequest:
     def __init__(self, values, aggregations):
         self.values, self.aggregations = values, aggregations

@@ -55,7 +55,7 @@ from tests.unit.engine.cuda.fake_functions import (
     stable_sorted_order,
     unary_operation,
 )
-from tests.unit.engine.cuda.fake_groups import GroupBy, GroupByRequest, count, reduce, scan
+from tests.unit.engine.cuda.fake_groups import GroupBy, GroupByRequest, count, minmax, reduce, scan
 from tests.unit.engine.cuda.fake_strings import (
     _boolean_texts,
     _byte_counts,
@@ -126,7 +126,7 @@ def modules() -> dict[str, ModuleType]:
         "pylibcudf.join": {"inner_join": inner_join},
         "pylibcudf.partitioning": {"hash_partition": hash_partition},
         "pylibcudf.lists": {"count_elements": count_elements},
-        "pylibcudf.reduce": {"reduce": reduce, "scan": scan, "ScanType": ScanType},
+        "pylibcudf.reduce": {"minmax": minmax, "reduce": reduce, "scan": scan, "ScanType": ScanType},
         "pylibcudf.replace": {"replace_nulls": replace_nulls, "normalize_nans_and_zeros": normalize},
         "pylibcudf.reshape": {"interleave_columns": interleave_columns},
         "pylibcudf.search": {"contains": contains},

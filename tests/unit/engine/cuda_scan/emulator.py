@@ -66,7 +66,7 @@ class Emulator:
     def _compile(self, file: str, defines: tuple[str, ...], number: int) -> Any:
         text = (KERNELS / f"{file}.cu").read_text()
         names = _KERNEL.findall(text) + [
-            f"scan_gather_{bits}" for bits in (8, 16, 32, 64, 128) if file == "scan_gather"
+            f"scan_gather_{bits}" for bits in (8, 16, 32, 64, 128, 384) if file == "scan_gather"
         ]
         names = [name for name in dict.fromkeys(names) if not name.endswith("_")]
         text = text.replace(

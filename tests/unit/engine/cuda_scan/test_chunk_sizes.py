@@ -29,7 +29,8 @@ def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snapshot]:
 
 def listed(snapshot: Snapshot, numbers: Any) -> Any:
     firsts = np.concatenate([[0], np.cumsum([f.vector_count for f in snapshot.fragments])]).astype(np.uint32)
-    resident = SimpleNamespace(fragments=tuple(snapshot.fragments), firsts=firsts)
+    numbers_within = np.concatenate([np.arange(f.vector_count) for f in snapshot.fragments])
+    resident = SimpleNamespace(fragments=tuple(snapshot.fragments), firsts=firsts, numbers=numbers_within)
     count = int(firsts[-1]) if numbers is None else len(numbers)
     return SimpleNamespace(resident=resident, numbers=numbers, count=count)
 

@@ -8,10 +8,12 @@ import pytest
 
 from tests.gpu.scan.test_scan_compressed import (  # noqa: F401 - run here as well
     test_all_rows,
+    test_bytes_that_lead_astray,
     test_changed_bytes_are_found,
     test_columns_are_compressed,
     test_direct_reads,
     test_filters_on_compressed_strings,
+    test_only_codes_cross_the_bus,
     test_rows_of_a_filter,
     text,
 )

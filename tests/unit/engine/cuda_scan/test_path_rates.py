@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pytest
 
 from bamquery.storage.encodings.encoding import BufferShape, ColumnShape
 from bamquery.storage.read_planner.column_demands import ReaderShape, shape_demands
+from bamquery.storage.read_planner.cost_model import Path
 from bamquery.storage.read_planner.device_profile import DeviceProfile
 from bamquery.storage.read_planner.hit_pyramid import LEVELS, HitPyramid
 from bamquery.storage.read_planner.planner import Strategy, plan_reads
@@ -84,7 +85,7 @@ def test_a_slow_drive_is_streamed_sooner(path_rates: Any) -> None:
 
 
 def test_a_gpu_is_measured_once(
-    device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path_rates: Any
+    device: Any, tmp_path: FilePath, monkeypatch: pytest.MonkeyPatch, path_rates: Any
 ) -> None:
     from bamquery.engine.cuda.scan.reads import path_measurement
 
@@ -103,7 +104,7 @@ def test_a_gpu_is_measured_once(
 
 @pytest.mark.parametrize("encoding", ["plain", "auto"])
 def test_rows_that_are_measured_with_are_there(
-    device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path_rates: Any, encoding: Any
+    device: Any, tmp_path: FilePath, monkeypatch: pytest.MonkeyPatch, path_rates: Any, encoding: Any
 ) -> None:
     """Behind the last row of a short vector there may be no page, which ends the GPU's context."""
     from bamquery.engine.cuda.scan.reads import path_measurement
@@ -132,7 +133,7 @@ def test_rows_that_are_measured_with_are_there(
 
 
 def test_a_gpu_is_measured_with_packed_columns(
-    device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path_rates: Any
+    device: Any, tmp_path: FilePath, monkeypatch: pytest.MonkeyPatch, path_rates: Any
 ) -> None:
     from bamquery.engine.cuda.scan.reads import path_measurement
 
@@ -145,7 +146,7 @@ def test_a_gpu_is_measured_with_packed_columns(
 
 @pytest.mark.parametrize("encoding", ["plain", "auto"])
 def test_a_gpu_is_measured_with_what_zone_maps_leave(
-    device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path_rates: Any, encoding: Any
+    device: Any, tmp_path: FilePath, monkeypatch: pytest.MonkeyPatch, path_rates: Any, encoding: Any
 ) -> None:
     """Else each chunk of each query would try, where tables are only asked so."""
     from bamquery.engine.cuda.scan.reads import path_measurement
@@ -158,3 +159,17 @@ def test_a_gpu_is_measured_with_what_zone_maps_leave(
         profile = check(device, kept, ("x",), [compare(kept, "odd", "greater", 50)])
         assert profile.columns["odd"].vectors_read == 20
         assert profile.volume["source"] == "measured"
+
+
+def test_what_starts_of_reads_take_is_the_median_of_the_last(path_rates: Any) -> None:
+    times = path_rates.HostTimes()
+    assert times.seconds() == path_rates.HOST_SECONDS
+    times.add(Path.ROWS, 5.0)  # whose kernels were compiled
+    assert times.seconds()[Path.ROWS] == path_rates.HOST_SECONDS[Path.ROWS]
+    for _ in range(20):
+        times.add(Path.ROWS, 2e-3)
+    times.add(Path.ROWS, 5.0)
+    assert times.seconds()[Path.ROWS] == 2e-3
+    assert times.seconds()[Path.VECTORS] == path_rates.HOST_SECONDS[Path.VECTORS]
+    model = path_rates.GpuProfile.nominal(1).model(1, times.seconds())
+    assert {path: rates.host_seconds for path, rates in model.paths.items()} == times.seconds()

@@ -41,6 +41,8 @@ def queries(con: bamquery.Connection) -> list[bamquery.Relation]:
         con.values((1, None), (2, "x")),
         con.sql("DESCRIBE t"),
         t.sample(10, seed=1),
+        con.sql("SELECT rowid, x.* FROM t x WHERE rowid < 5"),
+        t.take([3, 7, 900]),
     ]
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from bamquery.errors import CorruptionError
 from bamquery.storage.format.layout import ALIGNMENT, CELLS_ALIGNMENT, LOAD_BYTES
-from bamquery.storage.fragments import fsst_writer
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.reader import FragmentReader
 from bamquery.storage.fragments.stored_buffers import stored_buffers
@@ -49,15 +48,6 @@ def test_columns_are_encoded_where_that_is_smaller(fragment: Fragment) -> None:
     encoded = [column.encoding is not None for column in fragment.layout.columns]
     assert encoded == [True, True, False, True, True, False, True]
     assert fragment.check() == []
-
-
-def test_strings_stay_plain_where_a_gpu_may_read_them(
-    batch: pa.RecordBatch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fsst_writer, "GPU_DEVICE", tmp_path)  # which is there
-    with written([batch], encoding="auto") as fragment:
-        encoded = [column.encoding is not None for column in fragment.layout.columns]
-    assert encoded == [True, True, False, True, False, False, True]
 
 
 def test_arrow_sees_a_row_for_each_vector(fragment: Fragment, batch: pa.RecordBatch) -> None:

@@ -186,6 +186,25 @@ def test_what_one_read_takes_of_each_resource() -> None:
     assert model.cost(replace(packed, commands=0)) == (0.0, 0.0, 0.0, 0.0, 0.0)
 
 
+def test_what_starting_a_read_takes_adds_to_what_it_takes() -> None:
+    """Whichever resource is the scarcest, and for each column, also where these share a round."""
+    slow, quick = PathRates(1.0, 1.0, 1.0, host_seconds=3.0), PathRates(0.9, 0.9, 1.0)
+    model = CostModel({Path.VECTORS: slow, Path.BLOCKS: quick}, ProcessorRates(checksum=1.0), together=True)
+    for size, commands in ((20, 1), (1, 20)):
+        demands: Demands = {
+            Strategy.FETCH_VECTORS: ReadDemand(Path.VECTORS, size, commands),
+            Strategy.FETCH_BLOCKS: ReadDemand(Path.BLOCKS, size, commands),
+        }
+        chosen = plan_reads([demands] * 2, model, verified_first=False)
+        assert [choice.strategy for choice in chosen] == [Strategy.FETCH_BLOCKS] * 2
+        long = {strategy: replace(demand, bytes=60) for strategy, demand in demands.items()}
+        chosen = plan_reads([long] * 2, model, verified_first=False)
+        assert [choice.strategy for choice in chosen] == [Strategy.FETCH_VECTORS] * 2
+        assert chosen[0].cost_seconds == model.seconds([model.cost(chosen[0].demand)])
+    nothing: Demands = {Strategy.FETCH_VECTORS: ReadDemand(Path.VECTORS, 0, 0)}
+    assert plan_reads([nothing], model)[0].host_seconds == 0
+
+
 UNITS = CostModel(dict.fromkeys(Path, PathRates(1.0, 1.0, 1.0)), ProcessorRates(checksum=1.0))
 """A byte, a command, a round and a byte's checksum take a second each."""
 

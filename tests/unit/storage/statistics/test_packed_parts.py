@@ -161,8 +161,12 @@ def test_some_of_them_are_not_enough(name: str) -> None:
     def forget(fields: dict[str, Any]) -> None:
         del fields[name]
 
-    with pytest.raises(CorruptionError, match="are not as they should be"), forged(forget):
-        pass
+    message = 'column "price" are not as they should be'
+    with forged(forget) as fragment:
+        for ask in (fragment.has_parts, fragment.column, fragment.packed_parts):
+            with pytest.raises(CorruptionError, match=message):
+                ask("price")
+        assert message in str(fragment.check()[0])
 
 
 def test_missing_ones_are_found() -> None:

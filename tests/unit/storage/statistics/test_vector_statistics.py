@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import struct
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,13 +15,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from bamquery._native import crc32c
 from bamquery.errors import CorruptionError, StorageError
 from bamquery.storage.files.filesystem import POSIX
 from bamquery.storage.format.fragment_entry import FragmentEntry
 from bamquery.storage.fragments.writer import BatchRows, write_fragment
 from bamquery.storage.statistics import vector_statistics
 from bamquery.storage.statistics.vector_statistics import VectorStatistics
-from bamquery.storage.statistics.vectors_file import Section, sections
+from bamquery.storage.statistics.vectors_file import (
+    Section,
+    describe_vectors_file,
+    sections,
+    sections_text,
+    stored_sections,
+)
 from tests.unit.storage.random_columns import ALL_TYPES, column
 
 ROWS = 5000
@@ -132,6 +141,47 @@ def test_damage_is_found_where_it_is(batch: pa.RecordBatch, entry: FragmentEntry
         with pytest.raises(CorruptionError, match="its checksum is"):
             VectorStatistics(path, entry, batch.schema)
         flip(path, position)
+
+
+def test_sections_that_are_not_those_of_their_columns(
+    batch: pa.RecordBatch, entry: FragmentEntry, path: Path
+) -> None:
+    """Whoever forges them, with checksums that are right, is found by whoever asks for the column."""
+    contents, places = bytearray(path.read_bytes()), extents(path)
+    middle = places[0].end - 8
+    moved = [replace(places[0], end=middle), replace(places[1], begin=middle), *places[2:]]
+    for found in (places, moved):
+        text = sections_text(found, [crc32c(contents[place.begin : place.end]) for place in found])
+        known = sections_text(places, [crc32c(contents[place.begin : place.end]) for place in places])
+        path.write_bytes(bytes(contents).replace(known, text))
+        members = describe_vectors_file(pa.py_buffer(path.read_bytes())).entry_members
+        forged = VectorStatistics(path, replace(entry, **members), batch.schema)
+        assert len(forged.column(1)) == 5
+        if found is moved:
+            with pytest.raises(CorruptionError, match='"c0" are not where they should be'):
+                forged.column(0)
+
+
+@pytest.mark.parametrize(
+    "text", [b"[[8,1]]", b"[[8,1],[9,1]]", b"[[-8,1],[24,1]]", b"[[7.0,1],[9.0,1]]", b"[]"]
+)
+def test_sections_that_cannot_be(text: bytes) -> None:
+    with pytest.raises(ValueError, match="not what is between head and tail"):
+        stored_sections(text, 1, Section(16, 32))
+    found = [Section(16, 24), Section(24, 32)]
+    assert stored_sections(b"[[8,1],[8,2]]", 1, Section(16, 32)) == (found, [1, 2])
+
+
+def test_members_of_a_length_that_cannot_be(path: Path) -> None:
+    """Arrow ends the process where it is asked for one that has less than no rows."""
+    contents = path.read_bytes()
+    node = struct.pack("<qq", 5, 0)  # rows and nulls of a member, as Arrow's messages have them
+    places = [found.start() for found in re.finditer(re.escape(node), contents[: extents(path)[0].begin])]
+    assert len(places) > 2 * len(ALL_TYPES)
+    for place in places:
+        wrong = contents[:place] + struct.pack("<q", -3) + contents[place + 8 :]
+        with pytest.raises((pa.ArrowException, OSError, ValueError)):
+            sections(pa.py_buffer(wrong))
 
 
 def test_a_file_that_changes_later(

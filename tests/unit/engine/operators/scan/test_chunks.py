@@ -17,6 +17,7 @@ from bamquery.engine.operators.scan.chunks import (
     CHUNK_BYTES,
     CHUNK_PIECES,
     CHUNK_VECTORS,
+    FEW_ROWS,
     FIRST_VECTORS,
     GROWTH,
     ChunkLimits,
@@ -35,6 +36,8 @@ class FakeFragment:
     rows: int
     survivors: list[int]
     width: int = 8
+    stored: int | None = None
+    """Bytes of a value in the file, if not its width."""
 
     @property
     def vector_count(self) -> int:
@@ -54,7 +57,7 @@ class FakeFragment:
 
     @property
     def layout(self) -> Any:
-        extent = Extent(0, self.rows * self.width)
+        extent = Extent(0, self.rows * (self.stored or self.width))
         return SimpleNamespace(columns=[ColumnLayout(None, None, extent)])
 
 
@@ -109,6 +112,23 @@ def test_limits_of_a_device() -> None:
     )
     found = list(cut_chunks([fragment], ANY, ["x"], True, limits))
     assert [len(chunk.pieces[0].vectors) for chunk in found] == [2, 8, 24, 24, 24, 18]
+
+
+def test_chunks_of_few_rows_go_by_what_files_hold() -> None:
+    """Of columns that are packed to an eighth eight times as many vectors; never more for many rows."""
+    limits = ChunkLimits(
+        vectors=8, stored_bytes=8 * 8 * VECTOR_ROWS, first=2, growth=2, pieces=8, widest=False
+    )
+    fragment = FakeFragment(100 * VECTOR_ROWS, list(range(100)))
+    fragment.stored = 1
+    for density, expected in ((0.1, [64, 36]), (1.0, [64, 36]), (FEW_ROWS / 16, [16] * 6 + [4])):
+        few = limits.for_few_rows(density)
+        found = list(cut_chunks([fragment], ANY, ["x"], True, few))
+        assert [len(chunk.pieces[0].vectors) for chunk in found] == expected
+    assert limits.for_few_rows(FEW_ROWS / 8) == limits
+    fragment.stored = 8
+    found = list(cut_chunks([fragment], ANY, ["x"], True, limits.for_few_rows(1.0)))
+    assert {len(chunk.pieces[0].vectors) for chunk in found} == {8, 4}
 
 
 @pytest.mark.parametrize(

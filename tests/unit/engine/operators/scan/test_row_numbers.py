@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -82,6 +83,34 @@ def test_vectors_without_such_a_row_are_not_read(con: bamquery.Connection) -> No
     assert 0 < profile.columns["noise"].bytes_needed < whole.columns["noise"].bytes_needed
     assert profile.columns["noise"].vectors_pruned > whole.columns["noise"].vectors_pruned
     assert "rowid" not in profile.columns
+
+
+@pytest.mark.parametrize("zone_maps", [True, False])
+def test_only_the_rows_are_read_that_numbers_choose(con: bamquery.Connection, zone_maps: bool) -> None:
+    """Of conditions and of keys that a join tells the scan."""
+    con.set("zone_maps", zone_maps)
+    chosen = [8999, 3, 1024, 1025, 3, 5000]
+    con.register("chosen", pa.table({"n": pa.array(chosen, pa.int32())}))
+    listed = ", ".join(map(str, chosen))
+    for query, rows in (
+        (f"SELECT noise FROM t WHERE rowid IN ({listed})", 5),
+        ("SELECT noise FROM chosen JOIN t ON rowid = n", 5),
+        ("SELECT noise FROM t WHERE rowid IN (SELECT n FROM chosen)", 5),
+        ("SELECT noise FROM t WHERE rowid > 1020 AND rowid <= 1030", 10),
+        ("SELECT noise FROM t WHERE rowid IN (3, 4) AND rowid IN (4, 5) AND rowid >= 4", 1),
+    ):
+        profile = scan_profile(con.sql(query))
+        assert (profile.columns["noise"].rows_needed, profile.rows) == (rows, rows), query
+
+
+def test_figures_of_all_rows_are_not_those_of_some(con: bamquery.Connection) -> None:
+    con.set("zone_maps", True)
+    assert con.sql("SELECT max(position), count(*) FROM t WHERE rowid < 10").fetchall() == [(9, 10)]
+    assert con.sql("SELECT count(*) FROM t WHERE rowid IN (1, 8000, 9000)").fetchall() == [(2,)]
+    assert con.sql("SELECT count(*) FROM t WHERE rowid IS NULL").fetchall() == [(0,)]
+    assert con.sql("SELECT count(*) FROM t WHERE rowid < NULL").fetchall() == [(0,)]
+    query = "SELECT position FROM t WHERE rowid > 7000 ORDER BY position LIMIT 2"
+    assert con.sql(query).fetchall() == [(7001,), (7002,)]
 
 
 def test_joins_limits_and_explain(con: bamquery.Connection) -> None:

@@ -102,7 +102,7 @@ def test_what_is_said_of_them(fragment: Fragment, batch: pa.RecordBatch) -> None
     assert words.bits < words.plain_bits / 2
     assert words.plain_bytes == 8 * (ROWS + 1) + sum(len(text) for text in batch["words"].to_pylist())
     buffers = stored_buffers(fragment, "words")
-    assert buffers.is_compressed
+    assert buffers.compression is not None
     assert buffers.packing is None
 
 

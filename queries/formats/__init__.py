@@ -1,0 +1,1 @@
+"""`bamquery bench formats`: the same rows in BamQuery's tables and in other formats."""

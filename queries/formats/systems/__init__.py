@@ -1,0 +1,1 @@
+"""One module a format; each is imported where it is measured."""

@@ -236,6 +236,21 @@ def packed_places(
     ValueError: parameters are impossible, or there is no such row.
     """
 
+def count_packed_blocks(
+    kind: str,
+    parameters: Buffer,
+    column_rows: int,
+    data_bytes: int,
+    rows: NDArray[np.int64],
+    base: int,
+    block_size: int,
+) -> tuple[int, int, float, float]:
+    """What reading rows takes of a file in which the column's data start at `base`.
+
+    Runs and blocks with codes; then those that have to be expected of `unpack_rest`, in blocks that have none
+    of these codes.
+    """
+
 def unpack_rows(
     kind: str,
     parameters: Buffer,
@@ -333,6 +348,12 @@ def join_offsets(
     vector's bytes start and how many they are.
     """
 
+class HeldBlocks:
+    """Blocks that gathers of one caller from one file have read; for one thread.
+
+    Gathers raise ValueError where those of another file are held.
+    """
+
 class BlockFile:
     """An open file as an array of blocks, for many threads at once.
 
@@ -363,9 +384,18 @@ class BlockFile:
         """Read ranges; third is the first whose CRC-32C is not that in `checksums`, or -1."""
 
     def gather(
-        self, base: int, stride: int, width: int, rows: NDArray[np.int64], target: Buffer
+        self,
+        base: int,
+        stride: int,
+        width: int,
+        rows: NDArray[np.int64],
+        target: Buffer,
+        held: HeldBlocks | None = None,
     ) -> tuple[int, int]:
-        """`width` bytes at `base + row * stride` for each row."""
+        """`width` bytes at `base + row * stride` for each row.
+
+        Blocks that are `held` are neither read nor counted; those that are read are held from then on.
+        """
 
     def gather_bits(self, base: int, rows: NDArray[np.int64], target: Buffer) -> tuple[int, int]:
         """Each row's bit of the bitmap at byte `base`, packed."""

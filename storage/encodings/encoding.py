@@ -48,12 +48,14 @@ class ColumnShape:
         rounds: of reads, each of which needs the answer of the one before.
         form: what decoding is measured as; `plain` values need none.
         refers: what is read of a single row may ask for more, and so for another round.
+        referring: share of the rows that do, where it is known.
     """
 
     buffers: tuple[BufferShape, ...]
     rounds: int = 1
     form: str = "plain"
     refers: bool = False
+    referring: float = 0.0
 
     @property
     def block_rounds(self) -> int:

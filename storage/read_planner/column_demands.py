@@ -86,6 +86,7 @@ def expected_demands(
         if strategy is Strategy.FETCH_BLOCKS:
             for buffer in shape.buffers:
                 found += expected_blocks(buffer, hits, block)
+            found += _expected_references(shape, hits, len(candidates), found.blocks, block)
             return _demand_of_blocks(shape, found, round(hits.rows), reader)
         if strategy is Strategy.STREAM:
             values = _decoded_values(len(candidates), round(hits.rows))
@@ -161,6 +162,20 @@ def expected_blocks(buffer: BufferShape, hits: HitPyramid, block_size: int) -> F
         dense = min(blocks * rows / (hits.vectors * VECTOR_ROWS), 1.0) if rows < VECTOR_ROWS else 0.0
         blocks += hits.rows * beyond * (1 - dense)
     return _footprint(min(hits.runs_of(rows), blocks), blocks, buffer.share)
+
+
+def _expected_references(
+    shape: ColumnShape, hits: HitPyramid, vectors: int, blocks: int, block_size: int
+) -> Footprint:
+    """Blocks that rows refer to, here and there in a column, of which `blocks` have been read for codes."""
+    if not shape.referring or not hits.rows:
+        return Footprint(0, 0)
+    total = sum(buffer.bits for buffer in shape.buffers) * vectors * VECTOR_ROWS / (8 * block_size)
+    unread = max(total - blocks, 0.0)
+    asked = hits.rows * shape.referring
+    # Of n blocks, k references at random ask for about n (1 - exp(-k / n)).
+    more = round(unread * -math.expm1(-asked / max(total, 1.0)))
+    return Footprint(more, more)
 
 
 def _footprint(runs: float, blocks: float, share: float) -> Footprint:

@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bamquery._native import HeldBlocks
+
 
 @dataclass(slots=True)
 class ReadCounters:
@@ -76,10 +78,20 @@ class BlockReader(Protocol):
         """
         ...
 
-    def gather(
-        self, base: int, stride: int, width: int, rows: NDArray[np.int64], counters: ReadCounters
+    def gather(  # noqa: PLR0917 - items, and what one call has of its own
+        self,
+        base: int,
+        stride: int,
+        width: int,
+        rows: NDArray[np.int64],
+        counters: ReadCounters,
+        held: HeldBlocks | None = None,
     ) -> pa.Buffer:
-        """`width` bytes at `base + row * stride` for each row; only the blocks that hold them are read."""
+        """`width` bytes at `base + row * stride` for each row; only the blocks that hold them are read.
+
+        Blocks that are `held` by a call before are neither read nor counted again; all others are held by
+        this one, which takes their bytes of memory. One thread uses them, with one reader.
+        """
         ...
 
     def gather_bits(self, base: int, rows: NDArray[np.int64], counters: ReadCounters) -> pa.Buffer:

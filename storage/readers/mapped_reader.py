@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bamquery._native import HeldBlocks
 from bamquery.errors import StorageError
 from bamquery.storage.files.mapped_files import MAPPED_FILES, MappedFile
 from bamquery.storage.readers.block_reader import ReadCounters
@@ -42,14 +43,20 @@ class MappedReader(NativeReader):
         self._open().note_ranges(offsets)
         return super().read_ranges(offsets, lengths, counters, checksums)
 
-    def gather(
-        self, base: int, stride: int, width: int, rows: NDArray[np.int64], counters: ReadCounters
+    def gather(  # noqa: PLR0917 - as the protocol has it
+        self,
+        base: int,
+        stride: int,
+        width: int,
+        rows: NDArray[np.int64],
+        counters: ReadCounters,
+        held: HeldBlocks | None = None,
     ) -> pa.Buffer:
         """See `BlockReader.gather`."""
         mapped = self._open()
         if len(rows):
             mapped.note_span(base + stride * int(rows[0]), base + stride * int(rows[-1]))
-        return super().gather(base, stride, width, rows, counters)
+        return super().gather(base, stride, width, rows, counters, held)
 
     def gather_bits(self, base: int, rows: NDArray[np.int64], counters: ReadCounters) -> pa.Buffer:
         """See `BlockReader.gather_bits`."""

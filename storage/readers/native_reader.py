@@ -35,12 +35,18 @@ class NativeReader:
             raise RangeMismatchError(mismatch)
         return buffer
 
-    def gather(
-        self, base: int, stride: int, width: int, rows: NDArray[np.int64], counters: ReadCounters
+    def gather(  # noqa: PLR0917 - as the protocol has it
+        self,
+        base: int,
+        stride: int,
+        width: int,
+        rows: NDArray[np.int64],
+        counters: ReadCounters,
+        held: _native.HeldBlocks | None = None,
     ) -> pa.Buffer:
         """See `BlockReader.gather`."""
         buffer, target = _allocate(len(rows) * width)
-        self._count(counters, *self._file.gather(base, stride, width, rows, target))
+        self._count(counters, *self._file.gather(base, stride, width, rows, target, held))
         return buffer
 
     def gather_bits(self, base: int, rows: NDArray[np.int64], counters: ReadCounters) -> pa.Buffer:

@@ -15,6 +15,7 @@
 #include "driver/native/errors.hpp"
 #include "driver/native/files/block_file.hpp"
 #include "driver/native/files/block_ranges.hpp"
+#include "driver/native/files/held_blocks.hpp"
 #include "driver/native/files/mapped_file.hpp"
 #include "driver/native/files/queue_file.hpp"
 
@@ -78,14 +79,16 @@ class SharedFile {
   }
 
   py::tuple gather(std::int64_t base, std::int64_t stride, std::int64_t width, const RowArray& rows,
-                   const py::object& target) const {
+                   const py::object& target, HeldBlocks* held) const {
     if (base < 0 || stride < 1 || width < 1) throw py::value_error("no such column");
     const ByteView to(target, true);
     require_room(to, rows.size() * width);
     ReadCounts counts;
     {
       const py::gil_scoped_release unlocked;
-      counts = acquire()->gather({base, stride, width, as_span(rows)}, to.writable().data());
+      const RowItems items{base, stride, width, as_span(rows)};
+      std::byte* const out = to.writable().data();
+      counts = held == nullptr ? acquire()->gather(items, out) : acquire()->gather(items, out, *held);
     }
     return py::make_tuple(counts.commands, counts.blocks);
   }
@@ -194,6 +197,7 @@ void bind_driver(py::module_& module) {
              arg("block_size"));
   module.def("count_bit_blocks", &count_bit_blocks, arg("base"), arg("rows"), arg("block_size"));
   module.def("count_range_blocks", &count_range_blocks, arg("offsets"), arg("lengths"), arg("block_size"));
+  py::class_<HeldBlocks>(module, "HeldBlocks").def(py::init<>());
   py::class_<SharedFile>(module, "BlockFile")
       .def_property_readonly("block_size", &SharedFile::block_size)
       .def_property_readonly("io_path", &SharedFile::io_path)
@@ -202,7 +206,7 @@ void bind_driver(py::module_& module) {
       .def("read_ranges", &SharedFile::read_ranges, arg("offsets"), arg("lengths"), arg("target"),
            arg("checksums") = py::none())
       .def("gather", &SharedFile::gather, arg("base"), arg("stride"), arg("width"), arg("rows"),
-           arg("target"))
+           arg("target"), arg("held") = py::none())
       .def("gather_bits", &SharedFile::gather_bits, arg("base"), arg("rows"), arg("target"));
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "driver/native/files/block_ranges.hpp"
+#include "driver/native/files/held_blocks.hpp"
 
 namespace bamquery {
 
@@ -33,6 +34,9 @@ class BlockFile {
                                  std::byte* target, std::int64_t& mismatch) const = 0;
 
   virtual ReadCounts gather(const RowItems& rows, std::byte* target) const = 0;
+
+  /// The same, but reads and counts only blocks that are not held, and holds these from then on.
+  virtual ReadCounts gather(const RowItems& rows, std::byte* target, HeldBlocks& held) const = 0;
 
   /// One byte a row, which the caller reduces to the row's bit.
   virtual ReadCounts gather_bit_bytes(const BitItems& rows, std::byte* target) const = 0;

@@ -16,8 +16,12 @@ namespace {
 // Far enough ahead to hide a cache miss, near enough not to be evicted again.
 constexpr std::size_t kPrefetchItems = 16;
 
-// What Linux reads ahead by default.
-constexpr std::size_t kReadAhead = 128 << 10;
+// What Linux reads ahead by default, and what any advice is followed for.
+constexpr std::int64_t kReadAhead = 128 << 10;
+
+// The longest runs of a selection that are asked for exactly. Reading ahead brings what lies around them, as
+// much as a drive is set to, some 8 MiB, which only pays for what is longer.
+constexpr std::int64_t kLongestExact = 4 << 20;
 
 const std::int64_t kPageSize = sysconf(_SC_PAGESIZE);
 
@@ -69,19 +73,29 @@ bool probably_cached(std::span<const std::byte> mapped, const Items& items) {
   return true;
 }
 
-// Asks for scattered pages all at once where they must come from the device: faults alone would fetch them
-// one after the other, however many reads the device could do side by side. Long runs are read ahead as it
-// is.
+// Whether items lie end to end, so that the next call is likely to go on where they end.
 template <typename Items>
-void prefetch(std::span<const std::byte> mapped, const Items& items) {
-  if (probably_cached(mapped, items)) return;
+bool is_stream(const Items& items) {
+  for (std::size_t i = 1; i < items.size(); ++i) {
+    if (items.offset(i - 1) + items.length(i - 1) != items.offset(i)) return false;
+  }
+  return true;
+}
+
+// Asks for scattered pages all at once where they must come from the device: faults alone would fetch them
+// one after the other, however many reads the device could do side by side. Runs of more than `longest` bytes
+// are left to reading ahead.
+template <typename Items>
+void prefetch(std::span<const std::byte> mapped, const Items& items, std::int64_t longest) {
+  const auto size = static_cast<std::int64_t>(mapped.size());
   for_each_run(items, kPageSize, [&](std::int64_t first, std::int64_t last, std::size_t, std::size_t) {
-    const auto offset = static_cast<std::size_t>(first * kPageSize);
-    const auto length = static_cast<std::size_t>((last - first + 1) * kPageSize);
-    if (length > kReadAhead) return;
-    // Advice only: what the device cannot give is found out when it is read.
-    madvise(const_cast<std::byte*>(mapped.data()) + offset, std::min(length, mapped.size() - offset),
-            MADV_WILLNEED);
+    const std::int64_t end = std::min((last + 1) * kPageSize, size);
+    if (end - first * kPageSize > longest) return;
+    for (std::int64_t at = first * kPageSize; at < end; at += kReadAhead) {
+      // Advice only: what the device cannot give is found out when it is read.
+      madvise(const_cast<std::byte*>(mapped.data()) + at,
+              static_cast<std::size_t>(std::min(kReadAhead, end - at)), MADV_WILLNEED);
+    }
   });
 }
 
@@ -118,10 +132,16 @@ std::span<const std::byte> MappedFile::map(int advice) const {
   return {static_cast<const std::byte*>(address), size};
 }
 
+template <typename Items>
+std::int64_t MappedFile::longest_prefetch(std::span<const std::byte> mapped, const Items& items) const {
+  if (mapped.data() == random_.data()) return file_.size();  // nothing is read ahead there
+  return is_stream(items) ? kReadAhead : kLongestExact;
+}
+
 template <typename Items, typename Work>
 ReadCounts MappedFile::read(std::span<const std::byte> mapped, const Items& items, Work& work) const {
   check_items(items, file_.size());
-  prefetch(mapped, items);
+  if (!probably_cached(mapped, items)) prefetch(mapped, items, longest_prefetch(mapped, items));
   if (!guarded(mapped, work)) file_.throw_read_error(items.offset(0), EIO);
   return count_blocks(items, block_size_);
 }
@@ -169,6 +189,13 @@ ReadCounts MappedFile::gather(const RowItems& rows, std::byte* target) const {
     }
   };
   return read(random_, rows, work);
+}
+
+ReadCounts MappedFile::gather(const RowItems& rows, std::byte* target, HeldBlocks& held) const {
+  gather(rows, target);  // the page cache holds the bytes
+  const std::vector<std::int64_t> blocks = held.missing(this, rows, block_size_);
+  held.add(blocks, nullptr, block_size_);
+  return count_blocks(whole_blocks(blocks, block_size_), block_size_);
 }
 
 ReadCounts MappedFile::gather_bit_bytes(const BitItems& rows, std::byte* target) const {

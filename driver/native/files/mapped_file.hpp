@@ -19,10 +19,14 @@ class MappedFile final : public BlockFile {
   ReadCounts read_ranges(const RangeItems& ranges, std::span<const std::uint32_t> checksums,
                          std::byte* target, std::int64_t& mismatch) const override;
   ReadCounts gather(const RowItems& rows, std::byte* target) const override;
+  ReadCounts gather(const RowItems& rows, std::byte* target, HeldBlocks& held) const override;
   ReadCounts gather_bit_bytes(const BitItems& rows, std::byte* target) const override;
 
  private:
   std::span<const std::byte> map(int advice) const;
+  /// Bytes of the longest run that is asked for before it is read.
+  template <typename Items>
+  std::int64_t longest_prefetch(std::span<const std::byte> mapped, const Items& items) const;
   template <typename Items, typename Work>
   ReadCounts read(std::span<const std::byte> mapped, const Items& items, Work& work) const;
 

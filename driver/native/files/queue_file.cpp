@@ -3,6 +3,8 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <cstring>
+#include <memory>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -120,6 +122,23 @@ ReadCounts QueueFile::gather_items(const Items& items, std::int64_t width, std::
 
 ReadCounts QueueFile::gather(const RowItems& rows, std::byte* target) const {
   return gather_items(rows, rows.width, target);
+}
+
+ReadCounts QueueFile::gather(const RowItems& rows, std::byte* target, HeldBlocks& held) const {
+  check_items(rows, file_.size());
+  const std::vector<std::int64_t> blocks = held.missing(this, rows, block_size_);
+  std::vector<Command> commands =
+      cut_commands(whole_blocks(blocks, block_size_), block_size_, FileQueues::kSlotBytes);
+  auto bytes =
+      std::make_unique_for_overwrite<std::byte[]>(blocks.size() * static_cast<std::size_t>(block_size_));
+  const FixedTarget targets{bytes.get(), block_size_};
+  const ReadCounts counts = run(commands, [&](const Command& command, const std::byte* landed) {
+    // The last command may have less than its blocks, where the file ends.
+    std::memcpy(targets[command.first_item], landed, static_cast<std::size_t>(command.length));
+  });
+  held.add(blocks, std::move(bytes), block_size_);
+  held.copy(rows, block_size_, target);
+  return counts;
 }
 
 ReadCounts QueueFile::gather_bit_bytes(const BitItems& rows, std::byte* target) const {

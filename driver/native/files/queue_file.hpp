@@ -33,6 +33,7 @@ class QueueFile final : public BlockFile {
   ReadCounts read_ranges(const RangeItems& ranges, std::span<const std::uint32_t> checksums,
                          std::byte* target, std::int64_t& mismatch) const override;
   ReadCounts gather(const RowItems& rows, std::byte* target) const override;
+  ReadCounts gather(const RowItems& rows, std::byte* target, HeldBlocks& held) const override;
   ReadCounts gather_bit_bytes(const BitItems& rows, std::byte* target) const override;
 
  private:

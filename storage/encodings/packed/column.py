@@ -16,6 +16,7 @@ from bamquery.storage.encodings.packed.parameters import (
     has_nulls,
     payload_bytes,
     payload_starts,
+    referring_rows,
 )
 from bamquery.storage.encodings.packed.single_rows import SingleRows
 from bamquery.storage.encodings.packed.vectors import PackedVectors
@@ -45,7 +46,8 @@ class PackedColumn:
         self.payload_starts: NDArray[np.int64] = payload_starts(self.parameters)
         self.payload_sizes: NDArray[np.int64] = payload_bytes(self.parameters, rows, self._kind)
         self._require_parameters()
-        self._single = SingleRows(place, packing, encoding)
+        self._referring = referring_rows(self.parameters, rows)
+        self._single = SingleRows(place, packing, encoding, refers=bool(self._referring.any()))
 
     def read_vectors(
         self, reader: BlockReader, vectors: NDArray[np.int64], counters: ReadCounters, *, verify: bool
@@ -77,14 +79,16 @@ class PackedColumn:
     def rows_footprint(
         self, rows: NDArray[np.int64], vectors: NDArray[np.int64], block_size: int
     ) -> Footprint:
-        """See `StoredColumn.rows_footprint`; which rows are escapes, only the data tell."""
+        """See `StoredColumn.rows_footprint`; only data tell which rows are escapes: those to expect count."""
         return Footprint(*self._single.count_blocks(rows, block_size))
 
     def shape(self, vectors: NDArray[np.int64]) -> ColumnShape:
         """See `StoredColumn.shape`; a row is read as the 8 bytes that its code begins in."""
         rows = max(int(self._place.vector_rows(vectors).sum()), 1)
         bits = 8 * int(self.payload_sizes[vectors].sum()) / rows
-        return ColumnShape((BufferShape(bits, width=8),), form="packed")
+        referring = float(self._referring[vectors].sum()) / rows
+        buffers = (BufferShape(bits, width=8),)
+        return ColumnShape(buffers, form="packed", refers=referring > 0, referring=referring)
 
     def _ranges(self, vectors: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         return self._place.layout.values.offset + self.payload_starts[vectors], self.payload_sizes[vectors]

@@ -41,6 +41,9 @@ WIDTHS: Final[Mapping[str, int]] = MappingProxyType(
 )
 """Bytes of a value of each kind (`storable_types.value_kind`); booleans are never raw."""
 
+_DICTIONARY_BITS: Final = 6
+"""Of codes, any of which may be frequent; of wider ones few rows are escapes."""
+
 _FORMS: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType(
     dict.fromkeys(WIDTHS, (INTEGER, RAW, UNSCALED))
     | dict.fromkeys(("float32", "float64"), (DECIMAL, FLOAT32, RAW))
@@ -71,6 +74,17 @@ def has_short_escapes(parameters: NDArray[Any]) -> NDArray[np.bool_]:
 def has_nulls(parameters: NDArray[Any]) -> NDArray[np.bool_]:
     """Whether each vector has nulls."""
     return np.asarray(parameters["escapes_nulls"] >> 15 != 0, np.bool_)
+
+
+def referring_rows(parameters: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    """How many rows of each vector are to be expected to have something behind the codes, or plain values.
+
+    `rows` are those of each. See `PackedRows::count_blocks`.
+    """
+    bits = parameters["bits"]
+    among = np.where(bits <= _DICTIONARY_BITS, 1 << np.minimum(bits, _DICTIONARY_BITS).astype(np.int64), rows)
+    raw_with_nulls = (forms(parameters) == RAW) & has_nulls(parameters)
+    return np.where(raw_with_nulls, rows, rows * np.minimum(escapes(parameters) / among, 1.0))
 
 
 def payload_starts(parameters: NDArray[Any]) -> NDArray[np.int64]:

@@ -22,28 +22,34 @@ _LOAD: Final = 1, LOAD_BYTES
 class SingleRows:
     """Reads rows of one column."""
 
-    def __init__(self, place: ColumnPlace, packing: NDArray[np.uint8], encoding: PackedLayout) -> None:
-        """`packing`: parameters of all vectors; they are possible."""
+    def __init__(
+        self, place: ColumnPlace, packing: NDArray[np.uint8], encoding: PackedLayout, *, refers: bool
+    ) -> None:
+        """`packing`: parameters of all vectors; they are possible. `refers`: a row may be an exception."""
         self._place = place
         self._scale = encoding.divisor, encoding.origin
         self._column = value_kind(place.type), packing, place.rows, place.layout.values.length
         self._bits = value_bits(place.type)
+        self._refers = refers
 
     def count_blocks(self, rows: NDArray[np.int64], block_size: int) -> tuple[int, int]:
-        """Runs of blocks, and blocks, that hold the codes of `rows`; exceptions lie near behind codes."""
-        places = _native.packed_places(*self._column, rows)
-        return _native.count_row_blocks(self._place.layout.values.offset, *_LOAD, places, block_size)
+        """Runs of blocks, and blocks, with the codes of `rows`, and those to expect of exceptions."""
+        base = self._place.layout.values.offset
+        runs, blocks, *rest = _native.count_packed_blocks(*self._column, rows, base, block_size)
+        return runs + round(rest[0]), blocks + round(rest[1])
 
     def read(self, reader: BlockReader, rows: NDArray[np.int64], counters: ReadCounters) -> pa.Array[Any]:
         """The values at `rows`; see `StoredColumn.read_rows`."""
         base = self._place.layout.values.offset
-        words = reader.gather(base, *_LOAD, _native.packed_places(*self._column, rows), counters)
+        # Exceptions often lie where codes do. What is held is at most what the vectors take in the file.
+        held = _native.HeldBlocks() if self._refers else None
+        words = reader.gather(base, *_LOAD, _native.packed_places(*self._column, rows), counters, held)
         values = pa.allocate_buffer(-(-len(rows) * self._bits // 8))
         bitmap = pa.allocate_buffer(-(-len(rows) // 8))
         left, places = _native.unpack_rows(*self._column, *self._scale, rows, words, values, bitmap)
         if len(left):
             order = np.argsort(places, kind="stable")
-            rest = reader.gather(base, *_LOAD, places[order], counters)
+            rest = reader.gather(base, *_LOAD, places[order], counters, held)
             _native.unpack_rest(*self._column, *self._scale, rows, left[order], rest, values, bitmap)
         valid = np.unpackbits(np.frombuffer(view(bitmap), np.uint8), count=len(rows), bitorder="little")
         nulls = len(rows) - int(np.count_nonzero(valid))

@@ -7,6 +7,7 @@
 
 #include "driver/native/bindings/bindings.hpp"
 #include "driver/native/bindings/buffers.hpp"
+#include "driver/native/files/open_file.hpp"
 #include "storage/native/kinds.hpp"
 #include "storage/native/packed/decode.hpp"
 #include "storage/native/packed/packing/pack.hpp"
@@ -196,6 +197,22 @@ py::array_t<std::int64_t> py_packed_places(const std::string& kind_name, const p
   return places;
 }
 
+py::tuple py_count_packed_blocks(const std::string& kind_name, const py::object& parameters,
+                                 std::int64_t column_rows, std::int64_t data_bytes, const RowArray& rows,
+                                 std::int64_t base, std::int64_t block_size) {
+  check_block_size(block_size);
+  const Kind& kind = find_kind(kind_name);
+  const ByteView of_vectors(parameters, false);
+  const auto vectors = span_of<PackedVector>(of_vectors, "parameters have 16 bytes a vector");
+  PackedRows::Blocks found;
+  {
+    const py::gil_scoped_release unlocked;
+    found =
+        PackedRows(kind.kind, vectors, column_rows, data_bytes).count_blocks(as_span(rows), base, block_size);
+  }
+  return py::make_tuple(found.runs, found.blocks, found.rest_runs, found.rest_blocks);
+}
+
 py::tuple py_unpack_rows(const std::string& kind_name, const py::object& parameters, std::int64_t column_rows,
                          std::int64_t data_bytes, std::uint64_t divisor, std::uint64_t origin,
                          const RowArray& rows, const py::object& words, const py::object& values,
@@ -316,6 +333,8 @@ void bind_packed(py::module_& module) {
              arg("rows"), arg("divisor"), arg("origin"));
   module.def("packed_places", &py_packed_places, arg("kind"), arg("parameters"), arg("column_rows"),
              arg("data_bytes"), arg("rows"));
+  module.def("count_packed_blocks", &py_count_packed_blocks, arg("kind"), arg("parameters"),
+             arg("column_rows"), arg("data_bytes"), arg("rows"), arg("base"), arg("block_size"));
   module.def("unpack_rows", &py_unpack_rows, arg("kind"), arg("parameters"), arg("column_rows"),
              arg("data_bytes"), arg("divisor"), arg("origin"), arg("rows"), arg("words"), arg("values"),
              arg("bitmap"));

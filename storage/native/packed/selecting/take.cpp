@@ -1,11 +1,67 @@
 #include "storage/native/packed/selecting/take.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
+
+#include "driver/native/files/block_ranges.hpp"
 
 namespace bamquery {
 namespace {
+
+constexpr std::int64_t kWord = 8;
+
+// Codes of at most so many bits are a small dictionary, any of whose values may be frequent; of wider ones
+// few rows are escapes. See WindowSearch.
+constexpr std::uint32_t kDictionaryBits = 6;
+
+// What lies behind a vector's codes: where in its payload, and how likely a row wants some of it.
+struct RestArea {
+  std::uint64_t start;
+  std::uint64_t bytes;
+  double chance;
+};
+
+RestArea rest_area(const PackedVector& vector, std::uint32_t rows, std::uint32_t width) {
+  if (vector.is_raw()) {
+    return {packed_bitmap_start(rows, width), vector.has_nulls() ? kPackedBitmapBytes : 0u, 1.0};
+  }
+  const double among = vector.bits <= kDictionaryBits ? static_cast<double>(1u << vector.bits) : rows;
+  return {packed_code_bytes(vector.bits, rows), std::uint64_t{vector.escape_bytes()} * vector.escapes(),
+          std::min(static_cast<double>(vector.escapes()) / among, 1.0)};
+}
+
+// Blocks that are read with some probability, ascending; the last one is open, as more may ask for it.
+class ExpectedBlocks {
+ public:
+  // Some of the block is asked for with that probability, whoever else asks for it.
+  void add(std::int64_t block, double chance) {
+    if (block != open_) {
+      close();
+      open_ = block;
+    }
+    chance_ = 1 - (1 - chance_) * (1 - chance);
+  }
+  // The block has been read.
+  void drop(std::int64_t block) {
+    if (block == open_) chance_ = 0;
+  }
+  void close() {
+    blocks += chance_;
+    runs += chance_ * (open_ == closed_ + 1 ? 1 - closed_chance_ : 1);
+    closed_ = open_;
+    closed_chance_ = std::exchange(chance_, 0);
+  }
+
+  double blocks = 0;
+  double runs = 0;
+
+ private:
+  std::int64_t open_ = -4, closed_ = -4;
+  double chance_ = 0, closed_chance_ = 0;
+};
 
 void clear_bit(std::uint8_t* bitmap, std::size_t bit) {
   bitmap[bit >> 3] = static_cast<std::uint8_t>(bitmap[bit >> 3] & ~(1u << (bit & 7)));
@@ -68,10 +124,60 @@ void PackedRows::for_rows(std::span<const std::int64_t> rows, Function&& functio
 
 void PackedRows::places(std::span<const std::int64_t> rows, std::int64_t* places) const {
   for_rows(rows, [&](std::size_t i, std::uint32_t row, const PackedVector& vector, std::uint32_t) {
-    const std::uint64_t within =
-        vector.is_raw() ? std::uint64_t{row} * packed_.width : row * vector.bits / 8u;
-    places[i] = static_cast<std::int64_t>(vector.payload_start() + within);
+    places[i] = place_of(vector, row);
   });
+}
+
+std::int64_t PackedRows::place_of(const PackedVector& vector, std::uint32_t row) const {
+  const std::uint64_t within = vector.is_raw() ? std::uint64_t{row} * packed_.width : row * vector.bits / 8u;
+  return static_cast<std::int64_t>(vector.payload_start() + within);
+}
+
+PackedRows::Blocks PackedRows::count_blocks(std::span<const std::int64_t> rows, std::int64_t base,
+                                            std::int64_t block_size) const {
+  const BlockNumbers number(block_size);
+  Blocks found;
+  ExpectedBlocks rest;
+  std::int64_t last = -2;  // block with codes
+  const PackedVector* before = nullptr;
+  std::uint32_t rows_before = 0;
+  std::int64_t taken = 0;  // rows of the vector before
+  const auto expect_rest = [&] {
+    const RestArea area = rest_area(*before, rows_before, packed_.width);
+    if (area.bytes == 0) return;
+    const std::int64_t start = base + static_cast<std::int64_t>(before->payload_start() + area.start);
+    const std::int64_t end = start + static_cast<std::int64_t>(area.bytes);
+    for (std::int64_t block = number.of(start); block * block_size < end; ++block) {
+      if (block <= last) continue;  // its codes end there, and have been read
+      const std::int64_t inside =
+          std::min(end, (block + 1) * block_size) - std::max(start, block * block_size);
+      const double share = static_cast<double>(inside) / static_cast<double>(area.bytes);
+      rest.add(block, 1 - std::pow(1 - area.chance * share, static_cast<double>(taken)));
+    }
+  };
+  for_rows(rows, [&](std::size_t, std::uint32_t row, const PackedVector& vector, std::uint32_t of_vector) {
+    if (&vector != before) {
+      if (before != nullptr) expect_rest();
+      before = &vector;
+      rows_before = of_vector;
+      taken = 0;
+    }
+    ++taken;
+    const std::int64_t offset = base + place_of(vector, row);
+    const std::int64_t first = number.of(offset);
+    const std::int64_t end = number.of(offset + kWord - 1);
+    if (first > last + 1) ++found.runs;
+    for (std::int64_t block = std::max(first, last + 1); block <= end; ++block) {
+      ++found.blocks;
+      rest.drop(block);
+    }
+    last = std::max(last, end);
+  });
+  if (before != nullptr) expect_rest();
+  rest.close();
+  found.rest_runs = rest.runs;
+  found.rest_blocks = rest.blocks;
+  return found;
 }
 
 PackedRows::Rest PackedRows::unpack(std::span<const std::int64_t> rows, std::span<const std::uint64_t> words,

@@ -24,6 +24,19 @@ class PackedRows {
   /// the data.
   void places(std::span<const std::int64_t> rows, std::int64_t* places) const;
 
+  /// What reading rows one by one takes, in blocks.
+  struct Blocks {
+    std::int64_t runs = 0;    ///< Of consecutive blocks with codes.
+    std::int64_t blocks = 0;  ///< With codes.
+    double rest_runs = 0;     ///< Expected ones of the rest, in blocks without any of these codes.
+    double rest_blocks = 0;   ///< Expected ones with the rest, and without any of these codes.
+  };
+
+  /// Counts blocks of a file in which the column's data start at `base`. Which rows are escapes, only data
+  /// tell: of narrow codes each is taken to be as frequent as the others, of wide ones each escape to be one
+  /// row's.
+  Blocks count_blocks(std::span<const std::int64_t> rows, std::int64_t base, std::int64_t block_size) const;
+
   /// What still has to be read: 8 bytes at `places[i]` for the row at `positions[i]` of those asked for.
   struct Rest {
     std::vector<std::int64_t> positions;
@@ -41,6 +54,7 @@ class PackedRows {
                    std::uint8_t* bitmap) const;
 
  private:
+  std::int64_t place_of(const PackedVector& vector, std::uint32_t row) const;
   template <typename Function>
   void for_rows(std::span<const std::int64_t> rows, Function&& function) const;
 

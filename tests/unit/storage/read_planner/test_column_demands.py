@@ -36,6 +36,22 @@ class TwoRounds(ImitatedColumn):
         return ColumnShape((BufferShape(self.bits),), rounds=2, form="packed", refers=True)
 
 
+class Referring(ImitatedColumn):
+    """Each row has something elsewhere in the column."""
+
+    def shape(self, vectors: NDArray[np.int64]) -> ColumnShape:
+        return ColumnShape((BufferShape(self.bits),), form="packed", refers=True, referring=1.0)
+
+
+def test_what_rows_refer_to_is_expected_where_nothing_was_read() -> None:
+    column, reader = Referring(64), ReaderShape(512)
+    few = expected_demands(column, HitPyramid.count(THREE_ROWS), TEN, reader, [BLOCKS])[BLOCKS]
+    # 157 of 160 blocks were not read, of which three references ask for 2.9.
+    assert (few.bytes, few.commands, few.rounds) == (6 * 512, 2 + 3, 2)
+    everything = HitPyramid.count(np.arange(10 * VECTOR_ROWS))
+    assert expected_demands(column, everything, TEN, reader, [BLOCKS])[BLOCKS].bytes == 160 * 512
+
+
 @pytest.mark.parametrize("verifies", [True, False])
 def test_few_rows(verifies: bool) -> None:
     """Where groups of rows are powers of two, a pyramid tells exactly what counting does."""

@@ -95,6 +95,41 @@ def test_gather(file: Path, kind: str, *, rows: list[int], width: int, base: int
     reader.close()
 
 
+starts = st.lists(st.integers(0, SIZE - 16), max_size=60)
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    rounds=st.lists(starts, min_size=2, max_size=3),
+    width=st.sampled_from([1, 8, 16]),
+    block_size=st.sampled_from(BLOCK_SIZES),
+)
+def test_held_blocks_are_not_read_again(
+    file: Path, kind: str, rounds: list[list[int]], width: int, block_size: int
+) -> None:
+    """Rows of every round may begin, lie or end in blocks of those before."""
+    reader = opened(file, kind, block_size)
+    held: set[int] = set()
+    blocks = _native.HeldBlocks()
+    for round_ in map(sorted, rounds):
+        counters = ReadCounters()
+        data = reader.gather(0, 1, width, np.array(round_, np.int64), counters, blocks)
+        assert data.to_pybytes() == b"".join(CONTENTS[at : at + width] for at in round_)
+        new = model([(at, width) for at in round_], block_size)[1] - held
+        held |= new
+        runs = sum(block - 1 not in new for block in new)
+        assert counters == ReadCounters(runs, len(new), len(new) * block_size)
+    reader.close()
+
+
+def test_blocks_are_held_for_one_file(file: Path, kind: str) -> None:
+    held, rows = _native.HeldBlocks(), np.zeros(1, np.int64)
+    one, other = opened(file, kind, 512), opened(file, kind, 4096)
+    one.gather(0, 8, 8, rows, ReadCounters(), held)
+    with pytest.raises(ValueError, match="another file"):
+        other.gather(0, 8, 8, rows, ReadCounters(), held)
+
+
 @settings(deadline=None, max_examples=150)
 @given(
     rows=st.lists(st.integers(0, 8 * (SIZE - 9000) - 1), unique=True, max_size=300),

@@ -23,11 +23,15 @@ class Packing:
     Attributes:
         parameters: of each vector (`bamquery.storage.encodings.packed.parameters.PACKED_VECTOR`); possible
             ones, by which nothing outside of the column's buffer is reached.
+        starts: of each payload in the buffer, in bytes.
+        sizes: of each, in bytes.
         divisor: of all vectors of form 0.
         origin: the same.
     """
 
     parameters: NDArray[Any]
+    starts: NDArray[np.int64]
+    sizes: NDArray[np.int64]
     divisor: int
     origin: int
 
@@ -90,7 +94,8 @@ def stored_buffers(fragment: Fragment, column: str) -> StoredBuffers:
         compression = Compression(stored.parameters, stored)
     elif layout.encoding is not None:
         assert isinstance(stored, PackedColumn)
-        packing = Packing(stored.parameters, layout.encoding.divisor, layout.encoding.origin)
+        places = stored.payload_starts, stored.payload_sizes
+        packing = Packing(stored.parameters, *places, layout.encoding.divisor, layout.encoding.origin)
     return StoredBuffers(
         values=layout.values,
         bits=value_bits(stored_index(type_, has_dictionary=layout.dictionary is not None)),

@@ -1,7 +1,7 @@
 """Strings of few distinct values: found out while they pass, as codes of a dictionary that grows.
 
-What was taken for such a column and is none becomes strings again; until then rows are codes of two bytes,
-a quarter of what strings take, or less.
+What was taken for such a column and is none becomes strings again; until then rows are codes of one byte or
+two, a quarter of what strings take, or less.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from bamquery import _native
 from bamquery.storage.files.buffers import view
 
 _MOST_VALUES: Final = 1 << 16
+_BYTE_VALUES: Final = 1 << 8
+"""Whose codes take a byte each."""
 _LOOKED_AT: Final = 1 << 16
 """Rows after which a column must have few values."""
 _FEW: Final = 4
@@ -54,7 +56,8 @@ class StringDictionary:
                 if many or len(self._known) > _MOST_VALUES:
                     self._last = chunk.slice(start)
                     return False
-                self._codes.append(codes.cast(pa.uint16()))
+                narrow = len(self._known) <= _BYTE_VALUES
+                self._codes.append(codes.cast(pa.uint8() if narrow else pa.uint16()))
         return True
 
     def _require_offsets(self, chunk: Any) -> None:

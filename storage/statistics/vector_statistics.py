@@ -86,6 +86,7 @@ class VectorStatistics:
         self._schema = schema
         self._ready: set[int] = set()
         self._known: set[int] = set()
+        self._columns: dict[int, Any] = {}
         self._in_memory = self._size <= _WHOLE
         if self._in_memory:
             with self._open_file() as descriptor:
@@ -98,6 +99,9 @@ class VectorStatistics:
             CorruptionError: they are not as they were written.
             StorageError: they cannot be read.
         """
+        known = self._columns.get(position)
+        if known is not None:
+            return known
         whole = self._column(position)
         fields = [field for field in whole.type if not is_of_parts(field.name) and field.name != PACKING]
         with self._lock:
@@ -110,6 +114,7 @@ class VectorStatistics:
             if unseen and not _plausible(column, self.layout.columns[position], self._rows):
                 raise self._damaged_statistics(position)
             self._ready.add(2 * position)
+            self._columns[position] = column
         return column
 
     def packing_parameters(self, position: int) -> NDArray[np.uint8]:

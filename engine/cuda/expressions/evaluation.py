@@ -19,8 +19,8 @@ from bamquery.errors import attach_place
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal, Members, walk
 from bamquery.plan.interning import DIFFERENT_EACH_TIME
 
-_MOST_PARTS: Final = 1000
-"""Of expressions, to be compared with each other: each is hashed with all that is below it."""
+_MOST_PARTS: Final = 200
+"""Of expressions, to be compared with each other: hashes go as deep as they do, on whatever stack there is."""
 
 
 def evaluate_columns(

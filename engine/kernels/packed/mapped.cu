@@ -37,7 +37,8 @@ __device__ inline RowBytes bytes_of(const PackedRows& rows, uint32_t position) {
 }  // namespace
 
 /// The values at the rows' positions, of `count` columns: every thread block works for one of them. Tallies
-/// get the blocks that hold what was loaded; what is behind codes counts for itself.
+/// get the blocks that hold what was loaded; what is behind a code counts for itself where it is in another
+/// block.
 extern "C" __global__ void __launch_bounds__(kThreads)
     scan_packed_mapped(const PackedMapped* columns, uint32_t count) {
   const auto [rows, to, valid, tally] = columns[blockIdx.x % count];
@@ -53,8 +54,10 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     Value value{};
     bool found = true;
     bool more = false;
+    uint64_t behind = 0;  // where more is, in the payload
     if (reader.is_raw()) {
       more = reader.has_nulls();
+      behind = packed_bitmap_start(reader.rows(), sizeof(Value)) + row / 8;
       found = reader.raw_is_valid(row);
       if (found) value = reader.raw_value(row);
     } else {
@@ -64,6 +67,8 @@ extern "C" __global__ void __launch_bounds__(kThreads)
       found = code < first || more;
       if (code < first) value = reader.value(code);
       if (more) value = reader.escape(static_cast<uint32_t>(code - first));
+      behind = packed_code_bytes(reader.bits(), reader.rows()) +
+               reader.parameters().escape_bytes() * (code - first);
     }
     to[i] = value;
     if (valid != nullptr) valid[i] = found ? 1 : 0;
@@ -73,7 +78,9 @@ extern "C" __global__ void __launch_bounds__(kThreads)
       const bool shared = i != 0 && before.piece == own.piece && before.last / rows.block_bytes == block;
       blocks += static_cast<uint32_t>(own.last / rows.block_bytes - block) + (shared ? 0 : 1);
     }
-    blocks += more ? 1 : 0;
+    const bool elsewhere = own.last < own.begin || (rows.payload(position) + behind) / rows.block_bytes !=
+                                                       own.last / rows.block_bytes;
+    blocks += more && elsewhere ? 1 : 0;
   }
   const uint32_t all = __reduce_add_sync(~0u, blocks);
   if (Lanes::lane() != 0 || all == 0) return;

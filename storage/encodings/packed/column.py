@@ -43,9 +43,9 @@ class PackedColumn:
         self._packing = packing
         self.parameters: NDArray[Any] = packing.reshape(-1).view(PACKED_VECTOR)
         rows = place.vector_rows(np.arange(vector_count(place.rows), dtype=np.int64))
-        self._require_parameters(rows)
         self.payload_starts: NDArray[np.int64] = payload_starts(self.parameters)
-        self._lengths = payload_bytes(self.parameters, rows, self._kind)
+        self.payload_sizes: NDArray[np.int64] = payload_bytes(self.parameters, rows, self._kind)
+        self._require_parameters()
         self._referring = referring_rows(self.parameters, rows)
         self._single = SingleRows(place, packing, encoding, refers=bool(self._referring.any()))
 
@@ -85,22 +85,22 @@ class PackedColumn:
     def shape(self, vectors: NDArray[np.int64]) -> ColumnShape:
         """See `StoredColumn.shape`; a row is read as the 8 bytes that its code begins in."""
         rows = max(int(self._place.vector_rows(vectors).sum()), 1)
-        bits = 8 * int(self._lengths[vectors].sum()) / rows
+        bits = 8 * int(self.payload_sizes[vectors].sum()) / rows
         referring = float(self._referring[vectors].sum()) / rows
         buffers = (BufferShape(bits, width=8),)
         return ColumnShape(buffers, form="packed", refers=referring > 0, referring=referring)
 
     def _ranges(self, vectors: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        return self._place.layout.values.offset + self.payload_starts[vectors], self._lengths[vectors]
+        return self._place.layout.values.offset + self.payload_starts[vectors], self.payload_sizes[vectors]
 
-    def _require_parameters(self, rows: NDArray[np.int64]) -> None:
+    def _require_parameters(self) -> None:
         """Payloads lie end to end and fill the buffer; codes of NULL are where statistics know of nulls."""
         place, parameters, size = self._place, self.parameters, self._place.layout.values.length
-        fault = find_fault(parameters, rows, self._kind, size)
+        fault = find_fault(parameters, self.payload_sizes, self._kind, size)
         if fault is not None:
             raise place.corrupt(fault[0], fault[1])
-        ends = np.cumsum(payload_bytes(parameters, rows, self._kind))
-        gaps = payload_starts(parameters) != np.concatenate([[0], ends[:-1]])
+        ends = np.cumsum(self.payload_sizes)
+        gaps = self.payload_starts != np.concatenate([[0], ends[:-1]])
         if ends[-1] != size:
             gaps[-1] = True
         if gaps.any():

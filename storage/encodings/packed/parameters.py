@@ -103,28 +103,29 @@ def payload_bytes(parameters: NDArray[Any], rows: NDArray[np.int64], kind: str) 
 
 
 def find_fault(
-    parameters: NDArray[Any], rows: NDArray[np.int64], kind: str, data_bytes: int
+    parameters: NDArray[Any], sizes: NDArray[np.int64], kind: str, data_bytes: int
 ) -> tuple[int, str] | None:
     """The first vector whose parameters are impossible, and why; None if all can be decoded.
 
-    `rows` are those of each vector, `data_bytes` those of the column's data.
+    `sizes` are the `payload_bytes` of each vector, `data_bytes` those of the column's data.
     """
     bits = parameters["bits"].astype(np.int64)
     form = forms(parameters)
     raw = form == RAW
-    special = escapes(parameters) + has_nulls(parameters)
+    escaped = escapes(parameters)
+    special = escaped + has_nulls(parameters)
     codes = np.left_shift(np.int64(1), np.minimum(bits, MAX_BITS))
     checks = (
         (~np.isin(form, _FORMS[kind]), "its form is none of this type"),
         (exponents(parameters) > np.where(form == DECIMAL, MAX_EXPONENT, 0), "its exponent is impossible"),
         (np.where(raw, bits != RAW_BITS, bits > MAX_BITS), "its codes are too wide"),
         (
-            np.where(raw, escapes(parameters) > 0, (special > codes) | (escapes(parameters) > MAX_ESCAPES))
-            | (has_short_escapes(parameters) & (escapes(parameters) == 0)),
+            np.where(raw, escaped > 0, (special > codes) | (escaped > MAX_ESCAPES))
+            | (has_short_escapes(parameters) & (escaped == 0)),
             "it has more escapes than codes",
         ),
         (
-            payload_starts(parameters) + payload_bytes(parameters, rows, kind) > data_bytes,
+            payload_starts(parameters) + sizes > data_bytes,
             "its values lie outside of the column's data",
         ),
     )

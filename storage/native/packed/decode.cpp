@@ -55,6 +55,28 @@ std::uint32_t count(SimdLevel level, const VectorMask& mask) {
   return count_words(mask);
 }
 
+// All escapes of a vector: short ones are numbers like those of codes, and as fast.
+template <typename T>
+void decode_escapes(SimdLevel level, const Payload& payload, const PackedVector& vector,
+                    const PackedScale& scale, T* out) {
+  if (!vector.has_short_escapes()) {
+    for (std::uint32_t e = 0; e < vector.escapes(); ++e) {
+      out[e] = packed_escape<T>(vector, scale, payload.escape(e));
+    }
+    return;
+  }
+  constexpr std::uint32_t kLowest = 1u << 31;
+  std::array<std::uint64_t, kPackedMaxEscapes> above;  // the lowest distance that there may be
+  for (std::uint32_t e = 0; e < vector.escapes(); ++e) {
+    above[e] = static_cast<std::uint32_t>(payload.escape(e)) ^ kLowest;
+  }
+  PackedVector numbers{};
+  numbers.bits = 33;
+  numbers.exponent_form = vector.exponent_form;
+  numbers.base = static_cast<std::int64_t>(static_cast<std::uint64_t>(vector.base) - kLowest);
+  decode_ordinary(level, above.data(), vector.escapes(), numbers, scale, out);
+}
+
 // Codes this narrow are looked up where some are special: many rows may be.
 constexpr std::uint32_t kTableBits = 6;
 
@@ -67,8 +89,7 @@ void look_up(SimdLevel level, const Payload& payload, const Code* codes, std::ui
   std::array<T, kCodes> table;
   decode_ordinary(level, every.data(), kCodes, vector, scale, table.data());
   const auto first = static_cast<std::uint32_t>(vector.first_special());
-  for (std::uint32_t e = 0; e < vector.escapes(); ++e)
-    table[first + e] = packed_escape<T>(vector, scale, payload.escape(e));
+  decode_escapes(level, payload, vector, scale, table.data() + first);
   for (std::uint32_t row = 0; row < rows; ++row) out[row] = table[codes[row]];
 }
 
@@ -78,12 +99,13 @@ void insert_escapes(SimdLevel level, const Payload& payload, const CodeBuffer<Co
   const std::uint64_t first = vector.first_special();
   VectorMask escaped;
   codes_within(level, codes, rows, first, first + vector.escapes() - 1, escaped.data());
+  std::array<T, kPackedMaxEscapes> values;
+  decode_escapes(level, payload, vector, scale, values.data());
   const VectorMask all = first_rows(rows);
   for (std::uint32_t word = 0; 64 * word < rows; ++word) {
     for (std::uint64_t left = escaped[word] & all[word]; left != 0; left &= left - 1) {
       const std::uint32_t row = 64 * word + static_cast<std::uint32_t>(std::countr_zero(left));
-      const auto escape = static_cast<std::uint32_t>(codes.codes[row] - first);
-      out[row] = packed_escape<T>(vector, scale, payload.escape(escape));
+      out[row] = values[static_cast<std::size_t>(codes.codes[row] - first)];
     }
   }
 }

@@ -17,10 +17,7 @@ from bamquery.storage.encodings.packed.parameters import (
     escapes,
     forms,
     has_nulls,
-    payload_bytes,
-    payload_starts,
 )
-from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.fragments.stored_buffers import StoredBuffers
 
 SLACK: Final = 16
@@ -58,12 +55,9 @@ def payload_ranges(buffers: StoredBuffers) -> PayloadRanges:
     packing = buffers.packing
     assert packing is not None
     parameters = packing.parameters
-    rows = np.minimum(buffers.rows - np.arange(len(parameters)) * VECTOR_ROWS, VECTOR_ROWS)
-    begins = payload_starts(parameters)
-    sizes = payload_bytes(parameters, rows, _KINDS[buffers.bits])
     raw = forms(parameters) == RAW
     has_more = bool((escapes(parameters) > 0).any() or (raw & has_nulls(parameters)).any())
-    return PayloadRanges(begins, sizes, has_more)
+    return PayloadRanges(packing.starts, packing.sizes, has_more)
 
 
 def scales(columns: Sequence[StoredBuffers]) -> NDArray[Any]:

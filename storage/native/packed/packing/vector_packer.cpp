@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t kSampled = 32;
 constexpr std::uint32_t kTriedExponents = 3;
 constexpr std::uint32_t kSearchEvery = 16;  // vectors, where searching did not pay lately
-constexpr double kPayingBits = 0.03;        // a row
+constexpr double kPayingBits = 0.1;         // a row
 
 template <typename T>
 std::uint64_t bits_of_value(T value) {
@@ -206,7 +206,7 @@ bool VectorPacker<T>::has_short_escapes(const VectorNumbers& numbers) {
 }
 
 // Codes of values_, and how many escapes there are; they are in distinct_ then, ascending: bits of values, or
-// distances of numbers from the least one.
+// distances of numbers from the base, of which those above come first, next to the ordinary codes.
 template <typename T>
 std::uint32_t VectorPacker<T>::assign_codes(std::uint64_t& first) {
   const VectorNumbers& numbers = numbers_[best_.slot];
@@ -232,10 +232,8 @@ std::uint32_t VectorPacker<T>::assign_codes(std::uint64_t& first) {
   const bool as_numbers = has_short_escapes(numbers);
   std::array<std::uint16_t, kPackedVectorRows> places, ranks;
   for (std::uint32_t s = 0; s < special; ++s) {
-    const auto above =
-        static_cast<std::uint64_t>(numbers.numbers[rows[s]]) - static_cast<std::uint64_t>(numbers.low);
-    places[s] =
-        static_cast<std::uint16_t>(distinct_.add(as_numbers ? above : bits_of_value(values_[rows[s]])));
+    const std::uint64_t bits = as_numbers ? codes_[rows[s]] : bits_of_value(values_[rows[s]]);
+    places[s] = static_cast<std::uint16_t>(distinct_.add(bits));
   }
   distinct_.sort(ranks);
   first -= distinct_.size();
@@ -275,10 +273,7 @@ PackedVector VectorPacker<T>::store(std::vector<std::byte>& payload) {
   std::memset(at, 0, static_cast<std::size_t>(payload.data() + payload.size() - at));
   const std::uint32_t each = vector.escape_bytes();
   for (std::uint32_t e = 0; e < escapes; ++e, at += each) {
-    std::uint64_t value = distinct_.value(e);
-    if (as_numbers) {
-      value += static_cast<std::uint64_t>(numbers_[best_.slot].low) - static_cast<std::uint64_t>(vector.base);
-    }
+    const std::uint64_t value = distinct_.value(e);
     std::memcpy(at, &value, each);  // the least significant bytes come first
   }
   payload.resize(start + size);

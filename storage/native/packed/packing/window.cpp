@@ -63,10 +63,11 @@ struct Tail {
   std::array<std::uint32_t, kPackedVectorRows / 16 + 1> rows;
 };
 
-// How far in a tail goes is found by halving: counting takes an instruction for some numbers at once, and
-// sorting all of them does not.
+// How far in a tail goes is found by halving, until few more numbers than it are left to be sorted: counting
+// takes an instruction for some numbers at once, and sorting all of them does not.
 template <typename Offset>
 Tail find_tail(const CutOffsets<Offset>& numbers, std::uint32_t allowed, bool above) {
+  constexpr std::uint32_t kSpare = 32;
   const std::uint64_t range = numbers.range;
   VectorMask nearer;
   const auto count_nearer = [&](std::uint64_t distance) {
@@ -74,39 +75,45 @@ Tail find_tail(const CutOffsets<Offset>& numbers, std::uint32_t allowed, bool ab
     const std::uint64_t from = above ? range - (distance - 1) : 0;
     return numbers.within(from, from + (distance - 1), nearer);
   };
-  std::uint64_t least = 0, most = range;  // the greatest distance that few are nearer than is between these
-  while (least < most) {
+  // The greatest distance that few are nearer than is between these; `left` are not further away than `most`.
+  std::uint64_t least = 0, most = range;
+  std::uint32_t left = numbers.count;
+  while (least < most && left > allowed + kSpare) {
     const std::uint64_t middle = most - (most - least) / 2;
-    if (count_nearer(middle) <= allowed) {
+    const std::uint32_t found = count_nearer(middle);
+    if (found <= allowed) {
       least = middle;
     } else {
       most = middle - 1;
+      left = found;
     }
   }
-  std::array<std::uint64_t, kPackedVectorRows / 16> distances;
-  const std::uint32_t outside = count_nearer(least);
+  std::array<std::uint64_t, kPackedVectorRows / 16 + kSpare> distances;
+  const std::uint32_t listed = count_nearer(least == most ? least : most + 1);
   std::uint32_t size = 0;
-  for (std::uint32_t word = 0; size < outside; ++word) {
-    for (std::uint64_t left = nearer[word]; left != 0; left &= left - 1) {
-      const auto at = 64 * word + static_cast<std::uint32_t>(std::countr_zero(left));
+  for (std::uint32_t word = 0; size < listed; ++word) {
+    for (std::uint64_t bits = nearer[word]; bits != 0; bits &= bits - 1) {
+      const auto at = 64 * word + static_cast<std::uint32_t>(std::countr_zero(bits));
       const std::uint64_t offset = numbers.offsets.codes[at];
       distances[size++] = above ? range - offset : offset;
     }
   }
   std::sort(distances.begin(), distances.begin() + size);
+  const std::uint64_t end = size > allowed ? distances[allowed] : least == most ? least : range;
   Tail tail;
-  for (std::uint32_t row = 0; row < size; ++row) {
+  for (std::uint32_t row = 0; row < size && distances[row] < end; ++row) {
     if (row > 0 && distances[row] == distances[row - 1]) continue;
     tail.values[tail.size] = distances[row];
     tail.rows[tail.size++] = row;
   }
-  tail.values[tail.size] = least;
-  tail.rows[tail.size++] = size;
+  tail.values[tail.size] = end;
+  tail.rows[tail.size++] = static_cast<std::uint32_t>(
+      std::lower_bound(distances.begin(), distances.begin() + size, end) - distances.begin());
   return tail;
 }
 
-// What may be left out at an end is little, so that all pairs of a first and a last number are looked at.
-// Each distinct number outside takes a code.
+// Of each width, for each first number the greatest last one that fits: as the first one rises, so does that.
+// Each distinct number outside takes a code, so that one more of them is never worse for what is to fit.
 template <typename Offset>
 CodeWindow cut_ends(const CutOffsets<Offset>& numbers, std::int64_t low, const SpecialCounts& special,
                     const CodeWindow& whole) {
@@ -115,24 +122,26 @@ CodeWindow cut_ends(const CutOffsets<Offset>& numbers, std::int64_t low, const S
   const Tail below = find_tail(numbers, allowed, false);
   const Tail above = find_tail(numbers, allowed, true);
   const std::uint64_t cut = below.values[below.size - 1] + above.values[above.size - 1];
-  const auto least_bits =
-      static_cast<std::uint32_t>(std::bit_width(numbers.range - std::min(cut, numbers.range)));
-  const std::uint64_t least = 8 * packed_code_bytes(least_bits, special.rows);
   const std::uint32_t taken = special.escapes + (special.nulls ? 1 : 0);
   CodeWindow best = whole;
-  for (std::uint32_t i = 0; i < below.size; ++i) {
-    for (std::uint32_t j = 0; j < above.size && below.rows[i] + above.rows[j] <= allowed; ++j) {
+  auto bits = static_cast<std::uint32_t>(std::bit_width(numbers.range - std::min(cut, numbers.range)));
+  for (; bits <= kPackedMaxBits; ++bits) {
+    if (payload_bits(bits, special.escapes, special) >= best.payload_bits) break;
+    const auto fits = [&](std::uint32_t i, std::uint32_t j) {
+      if (above.values[j] > numbers.range - below.values[i]) return false;
+      const std::uint64_t span = numbers.range - below.values[i] - above.values[j];
+      return span >> bits == 0 && (span + i + j + taken) >> bits == 0;
+    };
+    std::uint32_t j = above.size - 1;
+    for (std::uint32_t i = 0; i < below.size; ++i) {
+      while (j > 0 && fits(i, j - 1)) --j;
+      if (!fits(i, j) || below.rows[i] + above.rows[j] > allowed) continue;
       const std::uint64_t escapes = special.escapes + i + j;
-      if (least + 8 * special.escape_bytes * escapes >= best.payload_bits) break;
-      const std::uint64_t first = below.values[i], last = numbers.range - above.values[j];
-      if (last < first) break;
-      const std::uint64_t greatest = last - first + i + j + taken;
-      const auto bits = static_cast<std::uint32_t>(std::bit_width(greatest));
-      if (greatest < last - first || bits > kPackedMaxBits || escapes > kPackedMaxEscapes) continue;
       const std::uint64_t cost = payload_bits(bits, escapes, special);
-      if (cost >= best.payload_bits) continue;
-      const std::uint64_t base = static_cast<std::uint64_t>(low) + first;
-      best = {static_cast<std::int64_t>(base), last - first + 1, bits, cost};
+      if (cost >= best.payload_bits || escapes > kPackedMaxEscapes) continue;
+      const std::uint64_t base = static_cast<std::uint64_t>(low) + below.values[i];
+      best = {static_cast<std::int64_t>(base), numbers.range - below.values[i] - above.values[j] + 1, bits,
+              cost};
     }
   }
   return best;

@@ -38,6 +38,32 @@ class PassingCodes {
   std::size_t ordinary_ = 0;
 };
 
+// Escapes that are numbers; mostly those of one interval pass.
+void add_short_escapes(std::span<const NumberInterval> numbers, const Payload& payload,
+                       const PackedVector& vector, PassingCodes& passing) {
+  if (numbers.empty()) return;
+  const std::uint64_t first = vector.first_special();
+  const auto number = [&](std::uint32_t e) {
+    const auto above = static_cast<std::int32_t>(static_cast<std::uint32_t>(payload.escape(e)));
+    return static_cast<std::uint64_t>(vector.base) + static_cast<std::uint64_t>(std::int64_t{above});
+  };
+  if (numbers.size() == 1) {
+    const auto low = static_cast<std::uint64_t>(numbers.front().low);
+    const std::uint64_t span = static_cast<std::uint64_t>(numbers.front().high) - low;
+    for (std::uint32_t e = 0; e < vector.escapes(); ++e) {
+      const std::uint32_t begin = e;
+      while (e < vector.escapes() && number(e) - low <= span) ++e;
+      if (e > begin) passing.add(first + begin, first + e - 1);
+    }
+    return;
+  }
+  for (std::uint32_t e = 0; e < vector.escapes(); ++e) {
+    const auto n = static_cast<std::int64_t>(number(e));
+    const auto found = std::ranges::lower_bound(numbers, n, {}, &NumberInterval::high);
+    if (found != numbers.end() && found->low <= n) passing.add(first + e, first + e);
+  }
+}
+
 // Numbers that pass as codes of the vector; `passing` gets those that are special, too.
 template <typename T>
 void find_codes(PackedPredicate& predicate, const Payload& payload, const PackedVector& vector,
@@ -54,10 +80,13 @@ void find_codes(PackedPredicate& predicate, const Payload& payload, const Packed
     passing.add(low, std::min(static_cast<std::uint64_t>(next->high) - base, first - 1));
   }
   passing.end_ordinary();
-  for (std::uint32_t e = 0; e < vector.escapes(); ++e) {
-    const WideOrderKey key =
-        wide_key(predicate.kind(), packed_escape<T>(vector, predicate.scale(), payload.escape(e)));
-    if (predicate.passes(key)) passing.add(first + e, first + e);
+  if (vector.has_short_escapes()) {
+    add_short_escapes(numbers, payload, vector, passing);
+  } else {
+    for (std::uint32_t e = 0; e < vector.escapes(); ++e) {
+      const WideOrderKey key = wide_key(predicate.kind(), value_of_bits<T>(payload.escape(e)));
+      if (predicate.passes(key)) passing.add(first + e, first + e);
+    }
   }
   if (predicate.nulls_pass() && vector.has_nulls()) passing.add(vector.null_code(), vector.null_code());
 }

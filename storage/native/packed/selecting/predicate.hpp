@@ -46,7 +46,6 @@ class PackedPredicate {
 
   bool nulls_pass() const { return nulls_pass_; }
   ValueKind kind() const { return kind_; }
-  const PackedScale& scale() const { return scale_; }
 
   /// Which keys pass, ascending and apart.
   std::span<const KeyInterval> keys() const { return passing_; }

@@ -18,7 +18,7 @@ from bamquery.engine.cuda.scan.kernel_tables.packed_requests import (
 )
 from bamquery.engine.cuda.scan.kernel_tables.requests import ChunkRows
 from bamquery.engine.operators.scan.chunks import Piece
-from bamquery.storage.encodings.packed.parameters import PACKED_VECTOR, RAW
+from bamquery.storage.encodings.packed.parameters import PACKED_VECTOR, RAW, payload_starts
 from bamquery.storage.format.layout import Extent
 from bamquery.storage.fragments.stored_buffers import Packing, StoredBuffers
 
@@ -115,9 +115,10 @@ def test_ranges_follow_from_parameters() -> None:
     sizes = [8 * 16 * 13 + 32, 8 * 1024 + 128, 16 * 2 + 16]
     parameters["offset"] = np.cumsum([0, *sizes[:2]]) // 16
     checksums: Any = SimpleNamespace()
+    places = payload_starts(parameters), np.array(sizes)
     stored = StoredBuffers(
         *(Extent(4096, 1 << 20), 64, None, None, np.zeros(3, np.int64), 2048 + 5, checksums),
-        packing=Packing(parameters, 100, -7),
+        packing=Packing(parameters, *places, 100, -7),
     )
     found = payload_ranges(stored)
     assert found.sizes.tolist() == sizes

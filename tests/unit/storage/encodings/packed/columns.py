@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamquery import _native
-from bamquery.storage.encodings.packed.parameters import PACKED_VECTOR, WIDTHS, find_fault
+from bamquery.storage.encodings.packed.parameters import PACKED_VECTOR, WIDTHS, find_fault, payload_bytes
 from bamquery.storage.format.layout import VECTOR_ROWS
 from docs.tools.packed_decoder import decode_vector
 
@@ -161,7 +161,8 @@ def pack(
         kind, arrow_values(kind, canonical), bitmap, len(values), *scale, bytes(exponents)
     )
     packed = Packed(kind, len(values), payload, parameters.reshape(-1).view(PACKED_VECTOR), scale)
-    assert find_fault(packed.parameters, packed.vector_rows, kind, len(payload)) is None
+    sizes = payload_bytes(packed.parameters, packed.vector_rows, kind)
+    assert find_fault(packed.parameters, sizes, kind, len(payload)) is None
     ends = [*packed.starts, len(payload)][1:]
     for start, end, crc in zip(packed.starts, ends, crcs, strict=True):
         assert _native.crc32c(payload[start:end]) == crc

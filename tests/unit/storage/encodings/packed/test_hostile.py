@@ -5,7 +5,7 @@ import pytest
 
 from bamquery import _native
 from bamquery.storage.encodings.packed import parameters as known
-from bamquery.storage.encodings.packed.parameters import PACKED_VECTOR, find_fault
+from bamquery.storage.encodings.packed.parameters import PACKED_VECTOR, find_fault, payload_bytes
 from tests.unit.storage.encodings.packed.columns import KINDS, Packed, assert_same, decoded_type, pack
 
 GUARD = 64
@@ -62,7 +62,12 @@ def one(kind: str, rows: int = 1024, data: int = 16384, **fields: int) -> Packed
     ],
 )
 def test_impossible_parameters_are_an_error(column: Packed, reason: str) -> None:
-    fault = find_fault(column.parameters, column.vector_rows, column.kind, len(column.data))
+    fault = find_fault(
+        column.parameters,
+        payload_bytes(column.parameters, column.vector_rows, column.kind),
+        column.kind,
+        len(column.data),
+    )
     assert fault is not None
     assert fault[0] == 0
     assert reason in fault[1]
@@ -76,7 +81,15 @@ def test_impossible_parameters_are_an_error(column: Packed, reason: str) -> None
 def test_the_error_names_the_vector() -> None:
     packed = pack("int64", np.arange(5000))
     packed.parameters["bits"][3] = 60
-    assert find_fault(packed.parameters, packed.vector_rows, "int64", len(packed.data))[0] == 3
+    assert (
+        find_fault(
+            packed.parameters,
+            payload_bytes(packed.parameters, packed.vector_rows, "int64"),
+            "int64",
+            len(packed.data),
+        )[0]
+        == 3
+    )
     for read in (packed.unpack, lambda: packed.take(np.array([4000])), lambda: packed.compare([])):
         with pytest.raises(ValueError, match="packed vector 3 cannot be"):
             read()
@@ -98,7 +111,7 @@ def test_any_bytes_are_values_or_an_error(kind: str, seed: int) -> None:
     data = random.integers(0, 256, int(random.choice([0, 16, 4096, 40000]))).astype(np.uint8)
     wild["offset"][tame] = random.integers(0, len(data) // 16 + 2, int(tame.sum()))
     column = Packed(kind, rows, data, wild, (int(random.integers(1, 2**63)), int(random.integers(0, 2**63))))
-    fault = find_fault(wild, column.vector_rows, kind, len(data))
+    fault = find_fault(wild, payload_bytes(wild, column.vector_rows, kind), kind, len(data))
     if fault is not None:
         with pytest.raises(ValueError, match=f"packed vector {fault[0]} cannot be"):
             column.unpack()

@@ -26,11 +26,13 @@ class System:
         *,
         encoding: Literal["auto", "plain"],
         reader: Literal["auto", "mapped", "direct"],
+        strategy: Literal["auto", "blocks"] = "auto",
     ) -> None:
         self._path = folder / f"{encoding}.bq"
         self._threads = threads
         self._encoding = encoding
         self._reader: Literal["auto", "mapped", "direct"] = reader
+        self._strategy = strategy
         self._connection: Connection | None = None
         self._latest: Relation | None = None
 
@@ -67,4 +69,8 @@ class System:
             self._connection.close()
 
     def _connect(self) -> Connection:
-        return connect(self._path, device="cpu", threads=self._threads, reader=self._reader, progress=False)
+        connection = connect(
+            self._path, device="cpu", threads=self._threads, reader=self._reader, progress=False
+        )
+        connection.set("strategy", self._strategy)
+        return connection

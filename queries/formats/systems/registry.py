@@ -44,6 +44,9 @@ FORMATS: Final[Mapping[str, Format]] = MappingProxyType(
     {
         "auto": _bamquery("BamQuery", encoding="auto", reader="auto"),
         "auto-direct": _bamquery("BamQuery, direct reads", "auto", encoding="auto", reader="direct"),
+        "auto-blocks": _bamquery(
+            "BamQuery, direct reads of blocks", "auto", encoding="auto", reader="direct", strategy="blocks"
+        ),
         "plain": _bamquery("BamQuery, plain", encoding="plain", reader="auto"),
         "parquet": Format("Parquet (zstd), pyarrow", "parquet"),
         "parquet-duckdb": Format(

@@ -20,7 +20,7 @@ from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
 from bamquery.plan.interning import DIFFERENT_EACH_TIME
 
 _MOST_PARTS: Final = 200
-"""Of expressions, to be compared with each other: hashes go as deep as they do, on whatever stack there is."""
+"""Of expressions, to be compared with each other: hashes go as deep as they do, whatever stack there is."""
 
 
 def evaluate_columns(

@@ -111,7 +111,7 @@ def test_it_is_written_to_and_encoded_anew(folder: Path, encoding: str) -> None:
         con.sql("VACUUM")
         assert con.check().clean
         assert not con.check().litter
-    assert formats(folder) == {b"5"}
+    assert formats(folder) == {b"6"}
     with bamquery.connect(folder) as con:
         require_rows(con, expected(ROWS + 1500))
 

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import operator
 import threading
-import weakref
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -30,6 +28,7 @@ from bamquery.engine.cuda.scan.kernel_tables.packed_requests import (
 from bamquery.engine.cuda.scan.kernel_tables.requests import PLACE, VECTOR, null_states
 from bamquery.engine.cuda.scan.kernel_tables.zones import packed_bounds_of, part_zones_of, zones_of
 from bamquery.engine.cuda.scan.resources.counter_board import Uploads
+from bamquery.engine.cuda.scan.resources.fragment_runs import RUN_VECTORS, way_stored
 from bamquery.engine.cuda.scan.resources.host_blocks import HostBlocks
 from bamquery.engine.cuda.scan.resources.launcher import Launcher
 from bamquery.engine.cuda.scan.resources.row_bytes import RowBytes
@@ -38,37 +37,6 @@ from bamquery.storage.encodings.encoding import BufferShape, ColumnShape
 from bamquery.storage.format.layout import VECTOR_ROWS, Extent
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.stored_buffers import StoredBuffers, stored_buffers
-
-RUN_VECTORS: Final = 1 << 20
-"""Of one run, a thousand million rows: what is resident stays small, however long the table is."""
-_KEPT: Final = 8
-"""Runs that are kept, the ones used last: short ones follow on each other where encodings change."""
-
-
-def runs(fragments: Sequence[Fragment], columns: Sequence[str] = ()) -> Iterator[tuple[Fragment, ...]]:
-    """A table's fragments in runs of at most RUN_VECTORS, or of one fragment.
-
-    In a run each of the `columns` is stored in one way: kernels read packed ones otherwise than plain ones.
-    """
-    begin = count = 0
-    before: tuple[tuple[bool, ...], ...] = ()
-    for end, fragment in enumerate(fragments):
-        stored = tuple(_way_stored(fragment, column) for column in columns)
-        if count and (stored != before or count + fragment.vector_count > RUN_VECTORS):
-            yield tuple(fragments[begin:end])
-            begin, count = end, 0
-        count += fragment.vector_count
-        before = stored
-    if begin < len(fragments):
-        yield tuple(fragments[begin:])
-
-
-def _way_stored(fragment: Fragment, column: str) -> tuple[bool, ...]:
-    """Whether a column is packed or compressed, has a dictionary, and whether its vectors have parts."""
-    layout = fragment.layout.columns[fragment.column_index(column)]
-    encoding = layout.encoding
-    is_compressed = encoding is not None and encoding.symbols is not None
-    return encoding is not None, is_compressed, layout.dictionary is not None, fragment.has_parts(column)
 
 
 class ResidentVectors:
@@ -399,7 +367,7 @@ class ResidentVectors:
         with self._lock:
             for column in columns:
                 if column not in self._uniform:
-                    self._uniform[column] = len({_way_stored(f, column) for f in self.fragments}) == 1
+                    self._uniform[column] = len({way_stored(f, column) for f in self.fragments}) == 1
             return all(self._uniform[column] for column in columns)
 
     def _keep(self, key: object, make: Callable[[], NDArray[Any]]) -> int:
@@ -432,68 +400,3 @@ class ResidentVectors:
             if fragment.vector_count:
                 found[last - 1] = fragment.rows - (fragment.vector_count - 1) * VECTOR_ROWS
         return found
-
-
-class ResidentRuns:
-    """Those of one GPU; thread-safe."""
-
-    def __init__(self, blocks: HostBlocks, launcher: Launcher) -> None:
-        self._blocks = blocks
-        self._launcher = launcher
-        self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[int | None, str, int], ResidentVectors] = OrderedDict()
-        self._made: weakref.WeakSet[ResidentVectors] = weakref.WeakSet()
-
-    def divide(
-        self, session: CudaSession, fragments: Sequence[Fragment], columns: Sequence[str]
-    ) -> Iterator[ResidentVectors]:
-        """A table's fragments as `runs` has them, in memory of `session`.
-
-        Raises:
-            MemoryLimitError: there is too little.
-        """
-        whole = self._find(session, fragments)
-        if whole is not None and whole.is_run(columns):
-            yield whole
-            return
-        for run in runs(fragments, columns):
-            yield self.get(session, run)
-
-    def get(self, session: CudaSession, fragments: tuple[Fragment, ...]) -> ResidentVectors:
-        """The run of those fragments, in memory of `session`.
-
-        Raises:
-            MemoryLimitError: there is too little.
-        """
-        found = self._find(session, fragments)
-        if found is not None:
-            return found
-        made = ResidentVectors(session, self._blocks, self._launcher, fragments)
-        key = self._key(session, fragments)
-        with self._lock:
-            self._made.add(made)
-            self._known[key] = made
-            self._known.move_to_end(key)
-            while len(self._known) > _KEPT:
-                self._known.popitem(last=False)
-        return made
-
-    def _find(self, session: CudaSession, fragments: Sequence[Fragment]) -> ResidentVectors | None:
-        key = self._key(session, fragments)
-        with self._lock:
-            found = self._known.get(key)
-            if found is None or not found.has_fragments(fragments):
-                return None
-            self._known.move_to_end(key)
-            return found
-
-    @staticmethod
-    def _key(session: CudaSession, fragments: Sequence[Fragment]) -> tuple[int | None, str, int]:
-        return session.limit, str(fragments[0].path), len(fragments)
-
-    def close(self) -> None:
-        """Give their memory back: it must not outlive its pool."""
-        with self._lock:
-            self._known.clear()
-            for resident in list(self._made):
-                resident.close()

@@ -13,7 +13,7 @@ from bamquery.engine.cuda.scan.path_rates import HostTimes
 from bamquery.engine.cuda.scan.resources.host_blocks import HostBlocks
 from bamquery.engine.cuda.scan.resources.launcher import Launcher
 from bamquery.engine.cuda.scan.resources.pinned_files import PinnedFiles
-from bamquery.engine.cuda.scan.resources.resident_vectors import ResidentRuns
+from bamquery.engine.cuda.scan.resources.resident_runs import ResidentRuns
 from bamquery.engine.cuda.scan.resources.rings import Rings, RingShape
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.storage.files.mapped_files import MAPPED_FILES

@@ -225,6 +225,29 @@ def packed_parts(
     ValueError: parameters are impossible; names the vector's number in this call.
     """
 
+def fetch_packed_rows(
+    file: BlockFile,
+    kind: str,
+    parameters: Buffer,
+    column_rows: int,
+    data_bytes: int,
+    divisor: int,
+    origin: int,
+    base: int,
+    checksums: NDArray[np.uint32] | None,
+    rows: NDArray[np.int64],
+    values: Buffer,
+    bitmap: Buffer,
+) -> tuple[int, int, int, int]:
+    """Decode ascending rows of a column out of the vectors that hold them, as these come from the file.
+
+    Arguments are as `packed_places` and `unpack_rows` take them; the column's data start at byte `base`.
+    `checksums` are CRC-32C of all its vectors. Returns commands, blocks, the number of the first vector that
+    differs, or -1, and how many nulls there are: without one, `bitmap` is not filled.
+
+    ValueError: parameters are impossible, naming the vector's number; or there is no such row.
+    """
+
 def packed_places(
     kind: str, parameters: Buffer, column_rows: int, data_bytes: int, rows: NDArray[np.int64]
 ) -> NDArray[np.int64]:

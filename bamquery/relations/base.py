@@ -114,9 +114,12 @@ class RelationBase:
         """
         if not isinstance(name, str):
             raise TypeError(f"{argument} is the name of a column, not {type(name).__name__}")
-        known = {fold_case(own): own for own in reversed(self._names)}
+        names = self._names
+        if name in names:
+            return name
+        known = {fold_case(own): own for own in reversed(names)}
         if fold_case(name) not in known:
-            raise CatalogError(f'{argument}: there is no column "{name}".{suggestion(name, self._names)}')
+            raise CatalogError(f'{argument}: there is no column "{name}".{suggestion(name, names)}')
         return known[fold_case(name)]
 
     def _derive(self, plan: Plan, text: str, other: RelationBase | None = None) -> Relation:

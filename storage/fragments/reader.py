@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,10 @@ from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.format.storable_types import is_string_like
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.readers.block_reader import BlockReader, ReadCounters
+
+_VECTOR_SHIFT: Final = VECTOR_ROWS.bit_length() - 1
+_MANY: Final = 40
+"""Rows of a vector from which on it takes less to look for where vectors begin than at each row."""
 
 
 class FragmentReader:
@@ -43,8 +47,12 @@ class FragmentReader:
 
     def fetch_vectors(self, column: str, rows: NDArray[np.int64], counters: ReadCounters) -> pa.Array[Any]:
         """The values at `rows`, from whole vectors, so that they can be verified."""
+        stored = self._fragment.column(column)
+        if isinstance(stored, PackedColumn):
+            array = stored.fetch_rows(self._reader, rows, counters, verify=self._verify)
+            return self._finish(column, array, counters)
         vectors, positions = locate(rows)
-        if self.is_packed(column):
+        if isinstance(stored, FsstColumn):
             return self.decode(column, self.read_packed(column, vectors, counters), positions, counters)
         array = self.stream(column, vectors, counters)
         if len(array) == len(rows):
@@ -163,11 +171,11 @@ def _rows_by_vector(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray
     if not len(rows):
         return rows, rows
     first, last = int(rows[0]) // VECTOR_ROWS, int(rows[-1]) // VECTOR_ROWS
-    if last - first > len(rows):
-        vectors = rows // VECTOR_ROWS
-        begins = np.flatnonzero(np.diff(vectors, prepend=-1))
+    if len(rows) < _MANY * (last + 1 - first):
+        vectors = rows >> _VECTOR_SHIFT
+        begins = np.concatenate([[0], np.flatnonzero(vectors[1:] != vectors[:-1]) + 1])
         return vectors[begins], np.diff(begins, append=len(rows))
-    # Where vectors begin among the rows is searched for: most have many.
+    # Where vectors begin among the rows is searched for: each is another forty rows' worth.
     bounds = np.arange(first, last + 2) * VECTOR_ROWS
     counts = np.diff(np.searchsorted(rows, bounds))
     held = np.flatnonzero(counts)

@@ -5,14 +5,17 @@ Block readers count what they read, and nothing else does: `ReadCounters` are fi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery._native import HeldBlocks
+from bamquery._native import BlockFile, HeldBlocks
+
+Found = TypeVar("Found")
 
 
 @dataclass(slots=True)
@@ -96,6 +99,19 @@ class BlockReader(Protocol):
 
     def gather_bits(self, base: int, rows: NDArray[np.int64], counters: ReadCounters) -> pa.Buffer:
         """Bits `row` of the bitmap at byte `base`, least significant first, packed; unused bits are zero."""
+        ...
+
+    def count_reads(
+        self,
+        read: Callable[[BlockFile], tuple[int, int, *tuple[Found, ...]]],
+        begin: int,
+        end: int,
+        counters: ReadCounters,
+    ) -> tuple[Found, ...]:
+        """What `read` says of the native file, but for commands and blocks, which come first and are counted.
+
+        It reads nothing but bytes from `begin` to `end`.
+        """
         ...
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -9,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery._native import HeldBlocks
+from bamquery._native import BlockFile, HeldBlocks
 from bamquery.errors import StorageError
 from bamquery.storage.files.mapped_files import MAPPED_FILES, MappedFile
-from bamquery.storage.readers.block_reader import ReadCounters
+from bamquery.storage.readers.block_reader import Found, ReadCounters
 from bamquery.storage.readers.native_reader import NativeReader
 
 
@@ -62,6 +63,17 @@ class MappedReader(NativeReader):
         """See `BlockReader.gather_bits`."""
         self._open()
         return super().gather_bits(base, rows, counters)
+
+    def count_reads(
+        self,
+        read: Callable[[BlockFile], tuple[int, int, *tuple[Found, ...]]],
+        begin: int,
+        end: int,
+        counters: ReadCounters,
+    ) -> tuple[Found, ...]:
+        """See `BlockReader.count_reads`."""
+        self._open().note_span(begin, end)
+        return super().count_reads(read, begin, end, counters)
 
     def _open(self) -> MappedFile:
         mapped = self._mapped

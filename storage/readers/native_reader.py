@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -9,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery import _native
-from bamquery.storage.readers.block_reader import RangeMismatchError, ReadCounters
+from bamquery.storage.readers.block_reader import Found, RangeMismatchError, ReadCounters
 
 
 class NativeReader:
@@ -54,6 +55,18 @@ class NativeReader:
         buffer, target = _allocate(-(-len(rows) // 8))
         self._count(counters, *self._file.gather_bits(base, rows, target))
         return buffer
+
+    def count_reads(
+        self,
+        read: Callable[[_native.BlockFile], tuple[int, int, *tuple[Found, ...]]],
+        begin: int,
+        end: int,
+        counters: ReadCounters,
+    ) -> tuple[Found, ...]:
+        """See `BlockReader.count_reads`."""
+        commands, blocks, *found = read(self._file)
+        self._count(counters, commands, blocks)
+        return tuple(found)
 
     def close(self) -> None:
         """See `BlockReader.close`."""

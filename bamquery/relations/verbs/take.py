@@ -51,13 +51,10 @@ class RelationTake(RelationBase):
         table = _stored_table(self._plan)
         numbers = _checked_numbers(rows, table)
         if (np.diff(numbers) > 0).all():  # in the order of the table, each once: nothing to be put in order
-            plan = _with_condition(self._plan, table, numbers)
-            places = [self._names.index(column) for column in listed]
-            fields = [plan.fields[place] for place in places]
-            chosen_columns = (
-                ColumnRef(place, field.name, field.type) for place, field in zip(places, fields, strict=True)
-            )
-            return self._derive(Project(plan, tuple(chosen_columns), tuple(listed)), "")
+            names = self._names
+            places = [names.index(column) for column in listed]
+            plan = _columns_of(_with_condition(self._plan, table, numbers), places, listed)
+            return self._derive(plan, "")
         name = unique_names([*self._names, ROW_NUMBER])[-1]
         numbered = self._derive(_with_numbers(self._plan, table, name), "")
         chosen = self._derive(_table_plan({_ROW: numbers, _PLACE: np.arange(len(numbers))}), "")
@@ -105,6 +102,16 @@ def _with_condition(plan: Plan, table: StoredTable, numbers: NDArray[np.int64]) 
     number = ColumnRef(numbered.row_number, ROW_NUMBER, pa.int64())
     condition = Call("in", (number, Members(pa.array(numbers))), pa.bool_())
     return replace(plan, source=numbered, predicates=(condition,))
+
+
+def _columns_of(plan: Plan, places: Sequence[int], names: Sequence[str]) -> Plan:
+    """Some of its columns, under these names."""
+    if isinstance(plan, Scan) and len(set(places)) == len(places):
+        narrow = replace(plan, columns=tuple(plan.columns[place] for place in places))
+        if [field.name for field in narrow.fields] == list(names):
+            return narrow  # as rules would have it
+    chosen = (ColumnRef(place, plan.fields[place].name, plan.fields[place].type) for place in places)
+    return Project(plan, tuple(chosen), tuple(names))
 
 
 def _checked_numbers(rows: Any, table: StoredTable) -> NDArray[np.int64]:

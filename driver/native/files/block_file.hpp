@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <string>
 
@@ -32,6 +34,22 @@ class BlockFile {
   /// first that differs in `mismatch`, -1 where all agree.
   virtual ReadCounts read_ranges(const RangeItems& ranges, std::span<const std::uint32_t> checksums,
                                  std::byte* target, std::int64_t& mismatch) const = 0;
+
+  /// Takes ranges `first` to `end` - 1, whose bytes lie end to end and stay where they are until it returns.
+  using TakeRanges =
+      std::function<void(std::size_t first, std::size_t end, std::span<const std::byte> bytes)>;
+
+  /// Reads ranges as `read_ranges` does, for who needs their bytes but once: hands them out in turns, in
+  /// order, once their checksums were found to agree, and none from the turn of the first that differs on.
+  virtual ReadCounts hand_out_ranges(const RangeItems& ranges, std::span<const std::uint32_t> checksums,
+                                     const TakeRanges& take, std::int64_t& mismatch) const {
+    const auto bytes = std::accumulate(ranges.lengths.begin(), ranges.lengths.end(), std::int64_t{0});
+    const auto size = static_cast<std::size_t>(std::max<std::int64_t>(bytes, 0));
+    const auto whole = std::make_unique_for_overwrite<std::byte[]>(size);
+    const ReadCounts counts = read_ranges(ranges, checksums, whole.get(), mismatch);
+    if (mismatch < 0 && ranges.size() > 0) take(0, ranges.size(), {whole.get(), size});
+    return counts;
+  }
 
   virtual ReadCounts gather(const RowItems& rows, std::byte* target) const = 0;
 

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "driver/native/crc32c.hpp"
 #include "driver/native/errors.hpp"
@@ -22,6 +23,9 @@ constexpr std::int64_t kReadAhead = 128 << 10;
 // The longest runs of a selection that are asked for exactly. Reading ahead brings what lies around them, as
 // much as a drive is set to, some 8 MiB, which only pays for what is longer.
 constexpr std::int64_t kLongestExact = 4 << 20;
+
+// Bytes that are handed out in one turn: they stay in a processor's own cache until they were used.
+constexpr std::int64_t kTurnBytes = 64 << 10;
 
 const std::int64_t kPageSize = sysconf(_SC_PAGESIZE);
 
@@ -54,6 +58,38 @@ std::int64_t verify(const RangeItems& ranges, std::size_t first, std::size_t cou
   }
   for (std::size_t i = 0; i < count; ++i) {
     if (found[i] != checksums[first + i]) return static_cast<std::int64_t>(first + i);
+  }
+  return -1;
+}
+
+// Has the first bytes of a range on their way to the caches.
+void prefetch_bytes(const std::byte* from, std::int64_t length) {
+  constexpr std::int64_t kLine = 64;
+  constexpr std::int64_t kMost = 4 << 10;
+  for (std::int64_t at = 0; at < std::min(length, kMost); at += kLine) __builtin_prefetch(from + at);
+}
+
+// Copies ranges `first` to `end` - 1 out of a map and compares them with their checksums, if there are any.
+// Returns the first that differs, or -1; what is behind it may not have been copied. Has no destructors.
+std::int64_t copy_ranges(const std::byte* from, const RangeItems& ranges, std::size_t first, std::size_t end,
+                         std::span<const std::uint32_t> checksums, std::byte* to) {
+  constexpr std::size_t kGroup = 4;  // few enough that the checksums find them in the first cache
+  while (first < end) {
+    // Ranges that lie apart are no stream that a processor would follow by itself.
+    for (std::size_t next = first + kGroup; next < std::min(first + 2 * kGroup, end); ++next) {
+      prefetch_bytes(from + ranges.offset(next), ranges.length(next));
+    }
+    const std::size_t count = std::min(kGroup, end - first);
+    const std::byte* targets[kGroup];
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto length = static_cast<std::size_t>(ranges.length(first + i));
+      if (length > 0) std::memcpy(to, from + ranges.offset(first + i), length);
+      targets[i] = to;
+      to += length;
+    }
+    const std::int64_t differs = checksums.empty() ? -1 : verify(ranges, first, count, targets, checksums);
+    if (differs >= 0) return differs;
+    first += count;
   }
   return -1;
 }
@@ -138,36 +174,48 @@ std::int64_t MappedFile::longest_prefetch(std::span<const std::byte> mapped, con
   return is_stream(items) ? kReadAhead : kLongestExact;
 }
 
-template <typename Items, typename Work>
-ReadCounts MappedFile::read(std::span<const std::byte> mapped, const Items& items, Work& work) const {
+template <typename Items>
+void MappedFile::prepare(std::span<const std::byte> mapped, const Items& items) const {
   check_items(items, file_.size());
   if (!probably_cached(mapped, items)) prefetch(mapped, items, longest_prefetch(mapped, items));
+}
+
+template <typename Items, typename Work>
+ReadCounts MappedFile::read(std::span<const std::byte> mapped, const Items& items, Work& work) const {
+  prepare(mapped, items);
   if (!guarded(mapped, work)) file_.throw_read_error(items.offset(0), EIO);
   return count_blocks(items, block_size_);
 }
 
 ReadCounts MappedFile::read_ranges(const RangeItems& ranges, std::span<const std::uint32_t> checksums,
                                    std::byte* target, std::int64_t& mismatch) const {
-  const std::byte* const from = stream_.data();
   std::int64_t differs = -1;
-  auto work = [&] {
-    constexpr std::size_t kGroup = 4;  // few enough that the checksums find them in the first cache
-    std::byte* to = target;
-    for (std::size_t first = 0; first < ranges.size() && differs < 0; first += kGroup) {
-      const std::size_t count = std::min(kGroup, ranges.size() - first);
-      const std::byte* targets[kGroup];
-      for (std::size_t i = 0; i < count; ++i) {
-        const auto length = static_cast<std::size_t>(ranges.length(first + i));
-        if (length > 0) std::memcpy(to, from + ranges.offset(first + i), length);
-        targets[i] = to;
-        to += length;
-      }
-      if (!checksums.empty()) differs = verify(ranges, first, count, targets, checksums);
-    }
-  };
+  auto work = [&] { differs = copy_ranges(stream_.data(), ranges, 0, ranges.size(), checksums, target); };
   const ReadCounts counts = read(stream_, ranges, work);
   mismatch = differs;
   return counts;
+}
+
+ReadCounts MappedFile::hand_out_ranges(const RangeItems& ranges, std::span<const std::uint32_t> checksums,
+                                       const TakeRanges& take, std::int64_t& mismatch) const {
+  prepare(stream_, ranges);
+  mismatch = -1;
+  std::vector<std::byte> turn;  // keeps its size where ranges are about as long as those before
+  for (std::size_t first = 0; first < ranges.size() && mismatch < 0;) {
+    std::size_t end = first;
+    std::int64_t bytes = 0;
+    do {
+      bytes += ranges.length(end++);
+    } while (end < ranges.size() && bytes + ranges.length(end) <= kTurnBytes);
+    if (turn.size() < static_cast<std::size_t>(bytes)) turn.resize(static_cast<std::size_t>(bytes));
+    std::int64_t differs = -1;
+    auto work = [&] { differs = copy_ranges(stream_.data(), ranges, first, end, checksums, turn.data()); };
+    if (!guarded(stream_, work)) file_.throw_read_error(ranges.offset(first), EIO);
+    mismatch = differs;
+    if (differs < 0) take(first, end, {turn.data(), static_cast<std::size_t>(bytes)});
+    first = end;
+  }
+  return count_blocks(ranges, block_size_);
 }
 
 ReadCounts MappedFile::gather(const RowItems& rows, std::byte* target) const {

@@ -18,6 +18,8 @@ class MappedFile final : public BlockFile {
   std::string io_path() const override { return "page cache"; }
   ReadCounts read_ranges(const RangeItems& ranges, std::span<const std::uint32_t> checksums,
                          std::byte* target, std::int64_t& mismatch) const override;
+  ReadCounts hand_out_ranges(const RangeItems& ranges, std::span<const std::uint32_t> checksums,
+                             const TakeRanges& take, std::int64_t& mismatch) const override;
   ReadCounts gather(const RowItems& rows, std::byte* target) const override;
   ReadCounts gather(const RowItems& rows, std::byte* target, HeldBlocks& held) const override;
   ReadCounts gather_bit_bytes(const BitItems& rows, std::byte* target) const override;
@@ -27,6 +29,9 @@ class MappedFile final : public BlockFile {
   /// Bytes of the longest run that is asked for before it is read.
   template <typename Items>
   std::int64_t longest_prefetch(std::span<const std::byte> mapped, const Items& items) const;
+  /// Checks items, and has their pages fetched where the page cache lacks some.
+  template <typename Items>
+  void prepare(std::span<const std::byte> mapped, const Items& items) const;
   template <typename Items, typename Work>
   ReadCounts read(std::span<const std::byte> mapped, const Items& items, Work& work) const;
 

@@ -32,6 +32,8 @@ _NEARLY_ALL: Final = 0.99
 _LESSON: Final = 16
 """Times as many rows as those that a way of reading is tried with must be left."""
 _NO_ROWS: Final = np.empty(0, np.int64)
+_WITHOUT_VECTORS: Final = (Strategy.STREAM, Strategy.FETCH_BLOCKS)
+"""Where each vector has some of the rows: to fetch these vectors is to stream them."""
 
 
 class ColumnReads(Generic[Frame]):
@@ -103,18 +105,20 @@ class ColumnReads(Generic[Frame]):
             rows is not None and choice.strategy is Strategy.STREAM and opened.columns.is_packed(column)
             for column, choice in zip(columns, choices, strict=True)
         ]
-        positions = piece.positions(rows) if rows is not None and any(as_codes) else None
+        # Where each vector has some, they are decoded as the vectors come.
+        sparse = rows is not None and any(as_codes) and len(vectors_of(rows)) < len(piece.vectors)
+        positions = piece.positions(rows) if rows is not None and sparse else None
         for column, choice, is_picked in zip(columns, choices, as_codes, strict=True):
             self._check()
             counters = ReadCounters()
             with self._profile.clock.measure_read(), self._profile.columns[column].clock.measure_read():
                 start = time.perf_counter()
-                if is_picked:
+                if is_picked and sparse:
                     packed = opened.columns.read_packed(column, piece.vectors, counters)
                     frame = opened.columns.decode(column, packed, positions, counters)
-                elif rows is None or choice.strategy is Strategy.STREAM:
+                elif rows is None or (choice.strategy is Strategy.STREAM and not is_picked):
                     frame = opened.columns.stream([column], piece.vectors, counters)
-                elif choice.strategy is Strategy.FETCH_VECTORS:
+                elif is_picked or choice.strategy is Strategy.FETCH_VECTORS:
                     frame = opened.columns.fetch_vectors([column], rows, counters)
                 else:
                     frame = opened.columns.fetch_blocks([column], rows, counters)
@@ -210,6 +214,8 @@ class ColumnReads(Generic[Frame]):
         strategies = self._strategies
         if rows is None or (len(strategies) > 1 and len(rows) >= _NEARLY_ALL * piece.rows):
             strategies = (Strategy.STREAM,)
+        elif len(strategies) > 1 and len(vectors_of(rows)) == len(piece.vectors):
+            strategies = _WITHOUT_VECTORS
         wanted = _NO_ROWS if rows is None else rows
         demands = [
             stored_demands(

@@ -16,6 +16,7 @@ from bamquery.engine.sources.scan_sources import NumberedTable
 from bamquery.plan.nodes import ROW_NUMBER
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.fragments.fragment import Fragment
+from bamquery.storage.fragments.reader import vectors_of
 from bamquery.storage.statistics.predicate import Operator, RangePredicate
 
 _LAST_ROW: Final = 2**62
@@ -77,6 +78,8 @@ class RowNumbers:
         self.column = table.row_number
         """Its place in the source's schema."""
         self._selection: NumberSelection | None = None
+        self._vectors: dict[int, NDArray[np.int64]] = {}
+        """Of fragments, those that have rows which are chosen: asked for again when chunks are cut."""
 
     def density(self, fragments: Sequence[Fragment]) -> float | None:
         """Rows for each vector that has one of those chosen one by one; None where they are not listed."""
@@ -85,12 +88,18 @@ class RowNumbers:
         vectors = sum(
             len(self.keep_vectors(one, np.arange(one.vector_count, dtype=np.int64))) for one in fragments
         )
-        return len(self._selection.members) / max(vectors, 1)
+        return self.listed_rows / max(vectors, 1)
 
     @property
     def selects(self) -> bool:
         """Whether some condition was answered by the numbers."""
         return self._selection is not None
+
+    @property
+    def listed_rows(self) -> int:
+        """How many rows are chosen one by one."""
+        members = None if self._selection is None else self._selection.members
+        return 0 if members is None else len(members)
 
     def answer(self, conjuncts: Sequence[Conjunct]) -> list[Conjunct]:
         """Choose rows by those conditions that numbers answer; the others."""
@@ -99,6 +108,7 @@ class RowNumbers:
             if self._answers(conjunct):
                 selection = self._selection or NumberSelection()
                 self._selection = selection.restrict(conjunct.ranges[0])
+                self._vectors.clear()
             else:
                 # Zone maps know nothing of numbers.
                 about_them = conjunct.columns == (self.column,)
@@ -122,14 +132,19 @@ class RowNumbers:
         """Those of a fragment's vectors that have rows which are chosen; `vectors` ascending."""
         if self._selection is None:
             return vectors
+        chosen = self._vectors.get(id(fragment))
+        if chosen is None:
+            chosen = self._vectors[id(fragment)] = self._chosen_vectors(fragment, self._selection)
+        return chosen if len(vectors) == fragment.vector_count else vectors[_is_among(vectors, chosen)]
+
+    def _chosen_vectors(self, fragment: Fragment, selection: NumberSelection) -> NDArray[np.int64]:
         first = self._first[id(fragment)]
-        found = self._selection.chosen_within(first, first + fragment.rows)
+        found = selection.chosen_within(first, first + fragment.rows)
         if isinstance(found, tuple):
             begin, end = found[0] - first, found[1] - first
-            low, high = np.searchsorted(vectors, (begin // VECTOR_ROWS, -(-end // VECTOR_ROWS)))
-            return vectors[low:high] if begin < end else vectors[:0]
-        wanted = _without_repeats((found - first) // VECTOR_ROWS)
-        return vectors[_is_among(vectors, wanted)]
+            stop = -(-end // VECTOR_ROWS) if begin < end else 0
+            return np.arange(begin // VECTOR_ROWS, stop, dtype=np.int64)
+        return vectors_of(found - first)
 
     def rows_of(self, piece: Piece) -> NDArray[np.int64] | None:
         """Ids of the chosen rows among those of the piece's vectors, ascending; None where they all are."""

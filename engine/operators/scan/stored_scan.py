@@ -238,8 +238,9 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         answers = ordered_map(context, read, todo)
         try:
             # The first chunk is small and goes alone: it may be all that a LIMIT wants, and the others profit
-            # from what it tells of selectivities.
-            for chunk in islice(todo, 1):
+            # from what it tells of selectivities. Rows that are listed are few, and have passed.
+            alone = 0 if self._gives_listed_rows(moving) else 1
+            for chunk in islice(todo, alone):
                 frame = read(chunk)
                 if frame is not None:
                     yield frame
@@ -251,6 +252,11 @@ class StoredScan(Operator[Frame], Generic[Frame]):
             answers.close()
             readers.close()
             self._show_dynamic_filters()
+
+    def _gives_listed_rows(self, moving: MovingDynamicFilters) -> bool:
+        """Whether rows that are listed by their numbers are given out, and nothing else is asked of them."""
+        listed = self._numbers is not None and self._numbers.listed_rows > 0
+        return listed and not (self._steps or moving.guesses)
 
     def _pruned_chunks(
         self,
@@ -265,7 +271,8 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         if self._numbers is not None:
             keep, density = self._numbers.keep_vectors, self._numbers.density(self._snapshot.fragments)
         if density is not None:
-            limits = limits.for_few_rows(density)
+            assert self._numbers is not None
+            limits = limits.for_few_rows(density, self._numbers.listed_rows / context.threads)
         cut: Iterable[Chunk] = cut_chunks(
             self._snapshot.fragments, self._ranges, names, zone_maps, limits, keep_vectors=keep
         )

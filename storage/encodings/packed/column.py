@@ -72,6 +72,12 @@ class PackedColumn:
         """See `StoredColumn.read_rows`."""
         return self._single.read(reader, rows, counters)
 
+    def fetch_rows(
+        self, reader: BlockReader, rows: NDArray[np.int64], counters: ReadCounters, *, verify: bool
+    ) -> pa.Array[Any]:
+        """The same from whole vectors, all those that hold `rows`; raises as `read_vectors` does."""
+        return self._single.fetch(reader, rows, counters, verify=verify)
+
     def vectors_footprint(self, vectors: NDArray[np.int64], block_size: int) -> Footprint:
         """See `StoredColumn.vectors_footprint`."""
         return Footprint(*_native.count_range_blocks(*self._ranges(vectors), block_size))

@@ -1,4 +1,7 @@
-"""Single rows of packed columns: a load of 8 bytes each, and another one for the few that are exceptions."""
+"""Some rows of packed columns: by single loads, or out of whole vectors, which can be verified.
+
+A row is a load of 8 bytes, and another one for the few that are exceptions.
+"""
 
 from __future__ import annotations
 
@@ -54,3 +57,26 @@ class SingleRows:
         valid = np.unpackbits(np.frombuffer(view(bitmap), np.uint8), count=len(rows), bitorder="little")
         nulls = len(rows) - int(np.count_nonzero(valid))
         return pa.Array.from_buffers(self._place.type, len(rows), [bitmap if nulls else None, values], nulls)
+
+    def fetch(
+        self, reader: BlockReader, rows: NDArray[np.int64], counters: ReadCounters, *, verify: bool
+    ) -> pa.Array[Any]:
+        """The values at `rows`, out of their vectors as these come; see `PackedColumn.fetch_rows`."""
+        place = self._place
+        data = place.layout.values
+        values = pa.allocate_buffer(-(-len(rows) * self._bits // 8))
+        bitmap = pa.allocate_buffer(-(-len(rows) // 8))
+        checksums = place.checksums.values if verify else None
+
+        def read(file: _native.BlockFile) -> tuple[int, int, int, int]:
+            return _native.fetch_packed_rows(
+                file, *self._column, *self._scale, data.offset, checksums, rows, values, bitmap
+            )
+
+        try:
+            mismatch, nulls = reader.count_reads(read, data.offset, data.offset + data.length, counters)
+        except ValueError as error:
+            raise place.corrupt_column(str(error)) from error
+        if mismatch >= 0:
+            raise place.corrupt(mismatch, "its values do not match their checksum")
+        return pa.Array.from_buffers(place.type, len(rows), [bitmap if nulls else None, values], nulls)

@@ -7,6 +7,7 @@
 
 #include "driver/native/bindings/bindings.hpp"
 #include "driver/native/bindings/buffers.hpp"
+#include "driver/native/bindings/shared_file.hpp"
 #include "driver/native/files/open_file.hpp"
 #include "storage/native/kinds.hpp"
 #include "storage/native/packed/decode.hpp"
@@ -14,6 +15,7 @@
 #include "storage/native/packed/packing/sample.hpp"
 #include "storage/native/packed/parts.hpp"
 #include "storage/native/packed/selecting/compare.hpp"
+#include "storage/native/packed/selecting/fetch.hpp"
 #include "storage/native/packed/selecting/pick.hpp"
 #include "storage/native/packed/selecting/take.hpp"
 
@@ -163,6 +165,35 @@ std::int64_t py_pick_rows(const std::string& kind_name, const py::object& payloa
   return pick_rows(kind.kind, view.payload.bytes(), view.starts, view.vectors, view.rows, scale, wanted,
                    to.writable().data(),
                    valid ? reinterpret_cast<std::uint8_t*>(valid->writable().data()) : nullptr);
+}
+
+py::tuple py_fetch_packed_rows(const SharedFile& file, const std::string& kind_name,
+                               const py::object& parameters, std::int64_t column_rows,
+                               std::int64_t data_bytes, std::uint64_t divisor, std::uint64_t origin,
+                               std::int64_t base, const std::optional<ChecksumArray>& checksums,
+                               const RowArray& rows, const py::object& values, const py::object& bitmap) {
+  const Kind& kind = find_kind(kind_name);
+  const ByteView of_vectors(parameters, false);
+  const ByteView to(values, true);
+  const ByteView valid(bitmap, true);
+  const auto count = static_cast<std::int64_t>(rows.size());
+  require(plain_bytes(kind, count) <= to.bytes().size(), "values do not fit");
+  require(static_cast<std::size_t>(count + 7) / 8 <= valid.bytes().size(), "the bitmap is too small");
+  require_aligned(kind, to.bytes().data());
+  const StoredPackedColumn column{kind.kind,
+                                  scale_of(divisor, origin),
+                                  span_of<PackedVector>(of_vectors, "parameters have 16 bytes a vector"),
+                                  column_rows,
+                                  base,
+                                  data_bytes,
+                                  checksums ? as_span(*checksums) : std::span<const std::uint32_t>{}};
+  FetchedRows found;
+  {
+    const py::gil_scoped_release unlocked;
+    found = fetch_packed_rows(*file.acquire(), column, as_span(rows), to.writable().data(),
+                              reinterpret_cast<std::uint8_t*>(valid.writable().data()));
+  }
+  return py::make_tuple(found.counts.commands, found.counts.blocks, found.mismatch, found.nulls);
 }
 
 py::tuple py_packed_parts(const std::string& kind_name, const py::object& payload, const RowArray& starts,
@@ -329,6 +360,9 @@ void bind_packed(py::module_& module) {
   module.def("compare_packed", &py_compare_packed, arg("kind"), arg("payload"), arg("starts"),
              arg("parameters"), arg("rows"), arg("divisor"), arg("origin"), arg("terms"), arg("bounds"),
              arg("nulls_pass"), arg("mask"));
+  module.def("fetch_packed_rows", &py_fetch_packed_rows, arg("file"), arg("kind"), arg("parameters"),
+             arg("column_rows"), arg("data_bytes"), arg("divisor"), arg("origin"), arg("base"),
+             arg("checksums"), arg("rows"), arg("values"), arg("bitmap"));
   module.def("packed_parts", &py_packed_parts, arg("kind"), arg("payload"), arg("starts"), arg("parameters"),
              arg("rows"), arg("divisor"), arg("origin"));
   module.def("packed_places", &py_packed_places, arg("kind"), arg("parameters"), arg("column_rows"),

@@ -2,7 +2,9 @@
 
 #include <array>
 #include <cstring>
+#include <numeric>
 #include <stdexcept>
+#include <vector>
 
 #include "storage/native/packed/decode_values.hpp"
 
@@ -37,13 +39,15 @@ T decode_row(const Payload& payload, const PackedVector& vector, std::uint32_t r
                : T{0};
 }
 
-// The rows at `positions`, `before` of which are those of other vectors.
+// The rows at `positions`, `before` of which are those of other vectors. `valid` is null where nobody asks.
 template <typename T>
 void pick_from_vector(SimdLevel level, const Payload& payload, const PackedVector& vector, std::uint32_t rows,
                       const PackedScale& scale, std::span<const std::int64_t> positions, std::int64_t before,
-                      T* out, VectorMask& valid) {
-  valid = first_rows(static_cast<std::uint32_t>(positions.size()));
-  const auto drop = [&](std::size_t i) { valid[i / 64] &= ~(std::uint64_t{1} << (i % 64)); };
+                      T* out, VectorMask* valid) {
+  if (valid != nullptr) *valid = first_rows(static_cast<std::uint32_t>(positions.size()));
+  const auto drop = [&](std::size_t i) {
+    if (valid != nullptr) (*valid)[i / 64] &= ~(std::uint64_t{1} << (i % 64));
+  };
   if (kManyRows * positions.size() < rows) {
     for (std::size_t i = 0; i < positions.size(); ++i) {
       bool known = true;
@@ -81,40 +85,51 @@ std::size_t count_before(std::span<const std::int64_t> positions, std::int64_t b
 
 std::int64_t pick_rows(ValueKind kind, std::span<const std::byte> payload,
                        std::span<const std::int64_t> starts, std::span<const PackedVector> vectors,
-                       std::span<const std::int64_t> rows, const PackedScale& scale,
-                       std::span<const std::int64_t> positions, std::byte* values, std::uint8_t* bitmap) {
+                       std::span<const std::int64_t> rows, std::span<const std::int64_t> begins,
+                       const PackedScale& scale, std::span<const std::int64_t> positions,
+                       const PickTarget& target) {
   const SimdLevel level = simd_level();
   const PackedKind packed = packed_kind(kind);
   return with_packed_type(kind, [&]<typename T>(T) {
     const bool in_place = packed.width == sizeof(T) && kind != ValueKind::kBool;
-    std::int64_t begin = 0;
     std::size_t done = 0;
     std::int64_t nulls = 0;
-    for (std::size_t v = 0; v < vectors.size() && done < positions.size(); begin += rows[v++]) {
+    for (std::size_t v = 0; v < vectors.size() && done < positions.size(); ++v) {
+      const std::int64_t begin = begins[v];
       const std::size_t count = count_before(positions.subspan(done), begin, begin + rows[v]);
       if (count == 0) continue;
       const auto wanted = positions.subspan(done, count);
       const Payload found(payload, starts[v], vectors[v], rows[v], packed, static_cast<std::int64_t>(v));
       const auto of_vector = static_cast<std::uint32_t>(rows[v]);
       const auto picked = static_cast<std::uint32_t>(count);
-      const auto at = static_cast<std::int64_t>(done);
-      VectorMask valid;
+      const auto at = target.at + static_cast<std::int64_t>(done);
+      VectorMask mask;
+      VectorMask* const valid = target.bitmap == nullptr ? nullptr : &mask;
       if (in_place) {
-        auto* out = reinterpret_cast<T*>(values) + done;
+        auto* out = reinterpret_cast<T*>(target.values) + at;
         pick_from_vector(level, found, vectors[v], of_vector, scale, wanted, begin, out, valid);
       } else {
         std::array<T, kPackedVectorRows> decoded;
         pick_from_vector(level, found, vectors[v], of_vector, scale, wanted, begin, decoded.data(), valid);
-        store_values(kind, decoded.data(), picked, values, at);
+        store_values(kind, decoded.data(), picked, target.values, at);
       }
-      if (bitmap != nullptr) {
-        nulls += picked - store_mask(level, valid, picked, bitmap, at);
+      if (target.bitmap != nullptr) {
+        nulls += picked - store_mask(level, mask, picked, target.bitmap, at);
       }
       done += count;
     }
     if (done < positions.size()) throw std::invalid_argument("no such position");
     return nulls;
   });
+}
+
+std::int64_t pick_rows(ValueKind kind, std::span<const std::byte> payload,
+                       std::span<const std::int64_t> starts, std::span<const PackedVector> vectors,
+                       std::span<const std::int64_t> rows, const PackedScale& scale,
+                       std::span<const std::int64_t> positions, std::byte* values, std::uint8_t* bitmap) {
+  std::vector<std::int64_t> begins(rows.size());
+  std::exclusive_scan(rows.begin(), rows.end(), begins.begin(), std::int64_t{0});
+  return pick_rows(kind, payload, starts, vectors, rows, begins, scale, positions, {values, bitmap});
 }
 
 }  // namespace bamquery

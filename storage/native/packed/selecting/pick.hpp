@@ -20,4 +20,20 @@ std::int64_t pick_rows(ValueKind kind, std::span<const std::byte> payload,
                        std::span<const std::int64_t> rows, const PackedScale& scale,
                        std::span<const std::int64_t> positions, std::byte* values, std::uint8_t* bitmap);
 
+/// Where picked rows go: from element `at` on of `values` as Arrow has them, and of `bitmap`, if it is not
+/// null.
+struct PickTarget {
+  std::byte* values;
+  std::uint8_t* bitmap;
+  std::int64_t at = 0;
+};
+
+/// The same of vectors that need not follow on one another: rows of vector number v are `begins[v]` and those
+/// behind it among `positions`.
+std::int64_t pick_rows(ValueKind kind, std::span<const std::byte> payload,
+                       std::span<const std::int64_t> starts, std::span<const PackedVector> vectors,
+                       std::span<const std::int64_t> rows, std::span<const std::int64_t> begins,
+                       const PackedScale& scale, std::span<const std::int64_t> positions,
+                       const PickTarget& target);
+
 }  // namespace bamquery

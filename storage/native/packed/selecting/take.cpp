@@ -1,7 +1,6 @@
 #include "storage/native/packed/selecting/take.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <stdexcept>
 #include <utility>
@@ -31,6 +30,15 @@ RestArea rest_area(const PackedVector& vector, std::uint32_t rows, std::uint32_t
   const double among = vector.bits <= kDictionaryBits ? static_cast<double>(1u << vector.bits) : rows;
   return {packed_code_bytes(vector.bits, rows), std::uint64_t{vector.escape_bytes()} * vector.escapes(),
           std::min(static_cast<double>(vector.escapes()) / among, 1.0)};
+}
+
+// How likely it is that one of so many rows asks, each with that chance; a fraction of what `std::pow` takes.
+double chance_of_any(double chance, std::int64_t rows) {
+  double none = 1;
+  for (double factor = 1 - chance; rows > 0; rows >>= 1, factor *= factor) {
+    if ((rows & 1) != 0) none *= factor;
+  }
+  return 1 - none;
 }
 
 // Blocks that are read with some probability, ascending; the last one is open, as more may ask for it.
@@ -152,7 +160,7 @@ PackedRows::Blocks PackedRows::count_blocks(std::span<const std::int64_t> rows, 
       const std::int64_t inside =
           std::min(end, (block + 1) * block_size) - std::max(start, block * block_size);
       const double share = static_cast<double>(inside) / static_cast<double>(area.bytes);
-      rest.add(block, 1 - std::pow(1 - area.chance * share, static_cast<double>(taken)));
+      rest.add(block, chance_of_any(area.chance * share, taken));
     }
   };
   for_rows(rows, [&](std::size_t, std::uint32_t row, const PackedVector& vector, std::uint32_t of_vector) {

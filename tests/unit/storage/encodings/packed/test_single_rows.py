@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from bamquery.errors import CorruptionError
 from bamquery.storage.encodings.packed.column import PackedColumn
 from bamquery.storage.encodings.packed.parameters import escapes, payload_bytes
 from bamquery.storage.format.layout import LOAD_BYTES, VECTOR_ROWS
@@ -81,6 +82,46 @@ def test_a_block_is_read_once(fragment: Fragment, batch: pa.RecordBatch, name: s
     assert counters.blocks == len(codes.union(*rest))
     if rest:
         assert codes & rest[0], "otherwise there is nothing to hold"
+
+
+@pytest.mark.parametrize("direct", [False, True], ids=["mapped", "direct"])
+@pytest.mark.parametrize("name", ["none", "few", "frequent", "raw"])
+@pytest.mark.parametrize("rows", [0, 1, 3000, 60_000])
+def test_whole_vectors_give_the_same_rows(
+    fragment: Fragment, batch: pa.RecordBatch, name: str, rows: int, *, direct: bool
+) -> None:
+    """As many blocks are read as for the vectors themselves, and counted once, however many turns it takes."""
+    column, taken, reader = packed(fragment, name), chosen(rows), opened(fragment, direct=direct)
+    counters, expected = ReadCounters(), ReadCounters()
+    found = column.fetch_rows(reader, taken, counters, verify=True)
+    assert found.equals(batch.column(name).take(pa.array(taken)))
+    column.read_packed(reader, np.unique(taken // VECTOR_ROWS), expected, verify=True)
+    assert counters == expected
+
+
+def test_a_damaged_vector_is_named_wherever_it_is_read(batch: pa.RecordBatch) -> None:
+    """Raw vectors, of which a turn has eight; the damaged one begins the third, and rows of it are wanted."""
+    with written([batch], encoding="packed") as fragment:
+        column = packed(fragment, "raw")
+        layout = fragment.layout.columns[fragment.column_index("raw")]
+        with fragment.path.open("r+b") as file:
+            file.seek(layout.values.offset + int(column.payload_starts[17]) + 4)
+            file.write(b"damage")
+        for direct in (False, True):
+            reader = opened(fragment, direct=direct)
+            rows = np.arange(0, ROWS, 100)
+            with pytest.raises(CorruptionError, match=r'column "raw", vector 17: its values do not match'):
+                column.fetch_rows(reader, rows, ReadCounters(), verify=True)
+            assert len(column.fetch_rows(reader, rows, ReadCounters(), verify=False)) == len(rows)
+            others = rows[rows // VECTOR_ROWS != 17]
+            assert len(column.fetch_rows(reader, others, ReadCounters(), verify=True)) == len(others)
+
+
+@pytest.mark.parametrize("rows", [[-1], [ROWS], [5, 5000, 4000], [5000, 5001, 3]])
+def test_rows_that_cannot_be(fragment: Fragment, rows: list[int]) -> None:
+    column = packed(fragment, "raw")
+    with pytest.raises(CorruptionError, match='column "raw": '):
+        column.fetch_rows(opened(fragment, direct=False), np.array(rows), ReadCounters(), verify=True)
 
 
 @pytest.mark.parametrize("name", ["none", "few", "frequent", "raw"])

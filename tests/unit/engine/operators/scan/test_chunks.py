@@ -18,9 +18,9 @@ from bamquery.engine.operators.scan.chunks import (
     CHUNK_PIECES,
     CHUNK_VECTORS,
     FEW_ROWS,
-    MANY_ROWS,
     FIRST_VECTORS,
     GROWTH,
+    MANY_ROWS,
     ChunkLimits,
     cut_chunks,
 )

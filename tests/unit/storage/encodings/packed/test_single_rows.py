@@ -90,7 +90,7 @@ def test_a_block_is_read_once(fragment: Fragment, batch: pa.RecordBatch, name: s
 def test_whole_vectors_give_the_same_rows(
     fragment: Fragment, batch: pa.RecordBatch, name: str, rows: int, *, direct: bool
 ) -> None:
-    """As many blocks are read as for the vectors themselves, and counted once, however many turns it takes."""
+    """As many blocks are read as for the vectors themselves, counted once, however many turns it takes."""
     column, taken, reader = packed(fragment, name), chosen(rows), opened(fragment, direct=direct)
     counters, expected = ReadCounters(), ReadCounters()
     found = column.fetch_rows(reader, taken, counters, verify=True)

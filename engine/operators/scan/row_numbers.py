@@ -160,8 +160,8 @@ class RowNumbers:
             low, high = np.searchsorted(ids, (begin, end))
             return None if high - low == len(ids) else ids[low:high]
         ids = found - first
-        if len(piece.vectors) == piece.total_vectors:
-            return ids
+        if len(piece.vectors) in {piece.total_vectors, len(vectors_of(ids))}:
+            return ids  # none of their vectors was pruned
         return ids[_is_among(ids // VECTOR_ROWS, piece.vectors)]
 
 

@@ -271,8 +271,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         if self._numbers is not None:
             keep, density = self._numbers.keep_vectors, self._numbers.density(self._snapshot.fragments)
         if density is not None:
-            assert self._numbers is not None
-            limits = limits.for_few_rows(density, self._numbers.listed_rows / context.threads)
+            limits = limits.for_few_rows(density)
         cut: Iterable[Chunk] = cut_chunks(
             self._snapshot.fragments, self._ranges, names, zone_maps, limits, keep_vectors=keep
         )

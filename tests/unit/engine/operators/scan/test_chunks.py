@@ -20,7 +20,6 @@ from bamquery.engine.operators.scan.chunks import (
     FEW_ROWS,
     FIRST_VECTORS,
     GROWTH,
-    MANY_ROWS,
     ChunkLimits,
     cut_chunks,
 )
@@ -127,8 +126,6 @@ def test_chunks_of_few_rows_go_by_what_files_hold() -> None:
         found = list(cut_chunks([fragment], ANY, ["x"], True, few))
         assert [len(chunk.pieces[0].vectors) for chunk in found] == expected
     assert limits.for_few_rows(FEW_ROWS / 8) == limits
-    for portion, rows in ((1, FEW_ROWS), (10_000, 10_000), (1_000_000, MANY_ROWS)):
-        assert limits.for_few_rows(16.0, portion).vectors == rows // 16
     fragment.stored = 8
     found = list(cut_chunks([fragment], ANY, ["x"], True, limits.for_few_rows(1.0)))
     assert {len(chunk.pieces[0].vectors) for chunk in found} == {8, 4}

@@ -225,6 +225,19 @@ def packed_parts(
     ValueError: parameters are impossible; names the vector's number in this call.
     """
 
+def check_packed_column(
+    kind: str, parameters: Buffer, column_rows: int, data_bytes: int, null_counts: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], tuple[int, str] | None]:
+    """Where payloads start in a column's data and how large they are, in bytes; and the first fault.
+
+    Third, how many rows of each vector are to be expected to have something behind the codes, or plain
+    values: see `count_packed_blocks`. A fault is a vector and what is wrong with it: parameters that are
+    impossible, payloads that do not lie end to end or fill `data_bytes`, codes of NULL elsewhere than
+    `null_counts` says. With one, the arrays mean nothing. Arguments are as `packed_places` takes them.
+
+    ValueError: parameters, or counts, are not as many as there are vectors.
+    """
+
 def packed_places(
     kind: str, parameters: Buffer, column_rows: int, data_bytes: int, rows: NDArray[np.int64]
 ) -> NDArray[np.int64]:

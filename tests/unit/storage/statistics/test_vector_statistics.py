@@ -24,6 +24,7 @@ from bamquery.storage.statistics import vector_statistics
 from bamquery.storage.statistics.vector_statistics import VectorStatistics
 from bamquery.storage.statistics.vectors_file import (
     Section,
+    column_members,
     describe_vectors_file,
     sections,
     sections_text,
@@ -149,7 +150,7 @@ def test_sections_that_are_not_those_of_their_columns(
     """Whoever forges them, with checksums that are right, is found by whoever asks for the column."""
     contents, places = bytearray(path.read_bytes()), extents(path)
     middle = places[0].end - 8
-    moved = [replace(places[0], end=middle), replace(places[1], begin=middle), *places[2:]]
+    moved = [places[0]._replace(end=middle), places[1]._replace(begin=middle), *places[2:]]
     for found in (places, moved):
         text = sections_text(found, [crc32c(contents[place.begin : place.end]) for place in found])
         known = sections_text(places, [crc32c(contents[place.begin : place.end]) for place in places])
@@ -182,6 +183,13 @@ def test_members_of_a_length_that_cannot_be(path: Path) -> None:
         wrong = contents[:place] + struct.pack("<q", -3) + contents[place + 8 :]
         with pytest.raises((pa.ArrowException, OSError, ValueError)):
             sections(pa.py_buffer(wrong))
+
+
+def test_members_of_one_name() -> None:
+    """Which of them is meant nobody can say."""
+    twice: Any = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=["min", "min"])
+    with pytest.raises(ValueError, match="one name"):
+        column_members(twice)
 
 
 def test_a_file_that_changes_later(

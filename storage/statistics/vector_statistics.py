@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -164,12 +165,11 @@ class VectorStatistics:
 
     def column_bytes(self, position: int) -> int:
         """What the file has of a column, decode parameters aside."""
-        if not self._sections:
+        if not self._crcs:
             return 0
-        sections = self._sections[2 * position : 2 * position + 2]
         encoding = self.layout.columns[position].encoding
         parameters = 0 if encoding is None else encoding.parameter_bytes * self._batch.num_rows
-        return sum(section.end - section.begin for section in sections) - parameters
+        return self._ends[2 * position + 2] - self._ends[2 * position] - parameters
 
     def require_all(self) -> None:
         """Read all that has not been read; raises as `column` does."""
@@ -207,7 +207,7 @@ class VectorStatistics:
             metadata = reader.schema.metadata or {}
             if metadata.get(FORMAT_KEY) not in KNOWN_FORMATS:
                 raise ValueError("it is not a vectors file of this version of BamQuery")
-            written = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(metadata[SCHEMA_KEY])))
+            written = _schema(metadata[SCHEMA_KEY])
             layout = FragmentLayout.from_json(metadata[LAYOUT_KEY], self._path)
             self._batch = reader.get_batch(0)
         if not written.equals(schema):
@@ -215,7 +215,7 @@ class VectorStatistics:
         self.layout = require_layout(layout, schema, entry, self._path)
         if self._batch.num_rows != vector_count(entry.rows) or self._batch.schema.names != schema.names:
             raise ValueError("it describes another fragment")
-        self._sections, self._crcs = stored_sections(metadata[SECTIONS_KEY], len(schema), body)
+        self._ends, self._crcs = stored_sections(metadata[SECTIONS_KEY], len(schema), body)
         self._address = data.address
 
     def _column(self, position: int) -> dict[str, Any]:
@@ -233,16 +233,15 @@ class VectorStatistics:
 
     def _require_column(self, position: int) -> dict[str, Any]:
         field, column = self._schema.field(position), self._batch.column(position)
-        if self._in_memory and self._sections:  # first and last offsets of texts are about to be looked at
+        if self._in_memory and self._crcs:  # first and last offsets of texts are about to be looked at
             self._compare(2 * position)
         members = column_members(column)
         extents = column_extents(column, members, self._address)
         types = {name: member.type for name, member in members.items()}
         if column.null_count or types not in _possible_types(field, self.layout.columns[position]):
             raise ValueError(f'the statistics of column "{field.name}" are not as they should be')
-        nowhere = Section(0, 0)
-        places = self._sections[2 * position : 2 * position + 2] or [nowhere, nowhere]
-        for place, extent in zip(places, extents, strict=True):
+        for part, extent in enumerate(extents):
+            place = self._section(2 * position + part) if self._crcs else Section(0, 0)
             if extent is not None and not place.begin <= extent.begin <= extent.end <= place.end:
                 raise ValueError(f'the statistics of column "{field.name}" are not where they should be')
         return members
@@ -251,16 +250,19 @@ class VectorStatistics:
         """Have a section in memory; True where it must be looked through."""
         if index in self._ready:
             return False
-        if not self._sections:
+        if not self._crcs:
             return True
         if not self._in_memory:
             with self._open_file() as descriptor:
-                self._fill(descriptor, self._sections[index])
+                self._fill(descriptor, self._section(index))
         self._compare(index)
         return True
 
+    def _section(self, index: int) -> Section:
+        return Section(self._ends[index], self._ends[index + 1])
+
     def _compare(self, index: int) -> None:
-        section = self._sections[index]
+        section = self._section(index)
         with memoryview(self._memory) as contents:
             found = _native.crc32c(contents[section.begin : section.end])
         if found != self._crcs[index]:
@@ -283,6 +285,11 @@ class VectorStatistics:
     def _damaged_statistics(self, position: int) -> CorruptionError:
         name = self._schema.names[position]
         return CorruptionError(f'the statistics of column "{name}" are not as they should be', self._path)
+
+
+@lru_cache(maxsize=8)  # a table's fragments were written with one schema, or few
+def _schema(text: bytes) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
 
 
 def _possible_types(field: Any, place: ColumnLayout) -> list[dict[str, Any]]:

@@ -12,8 +12,8 @@ import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
-from typing import Any, Final, NamedTuple
+from itertools import accumulate
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -62,7 +62,8 @@ class VectorsFile:
         }
 
 
-class Section(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Section:
     """Some bytes of the file.
 
     Attributes:
@@ -161,8 +162,10 @@ def batch_sections(batch: pa.RecordBatch, address: int) -> list[Section]:
     return found[::-1]
 
 
-def stored_sections(text: bytes, columns: int, body: Section) -> tuple[list[Section], list[int]]:
+def stored_sections(text: bytes, columns: int, body: Section) -> tuple[list[int], list[int]]:
     """What `sections_text` made, of a file with so many columns: sections that fill `body`, and checksums.
+
+    Returns where the first section begins and where each ends; with no section, nothing is in `body`.
 
     Raises:
         ValueError, TypeError: it cannot be.
@@ -172,8 +175,7 @@ def stored_sections(text: bytes, columns: int, body: Section) -> tuple[list[Sect
     known = set(map(type, lengths)) <= {int} and min(lengths, default=0) >= 0
     if not known or len(pairs) not in (0, 2 * columns) or sum(lengths) != body.end - body.begin:
         raise ValueError("its sections are not what is between head and tail")
-    ends = accumulate(lengths, initial=body.begin)
-    return [Section(begin, end) for begin, end in pairwise(ends)], [crc for _, crc in pairs]
+    return list(accumulate(lengths, initial=body.begin)), [crc for _, crc in pairs]
 
 
 def sections_text(found: Sequence[Section], crcs: Sequence[int]) -> bytes:

@@ -150,7 +150,7 @@ def test_sections_that_are_not_those_of_their_columns(
     """Whoever forges them, with checksums that are right, is found by whoever asks for the column."""
     contents, places = bytearray(path.read_bytes()), extents(path)
     middle = places[0].end - 8
-    moved = [places[0]._replace(end=middle), places[1]._replace(begin=middle), *places[2:]]
+    moved = [replace(places[0], end=middle), replace(places[1], begin=middle), *places[2:]]
     for found in (places, moved):
         text = sections_text(found, [crc32c(contents[place.begin : place.end]) for place in found])
         known = sections_text(places, [crc32c(contents[place.begin : place.end]) for place in places])
@@ -169,8 +169,7 @@ def test_sections_that_are_not_those_of_their_columns(
 def test_sections_that_cannot_be(text: bytes) -> None:
     with pytest.raises(ValueError, match="not what is between head and tail"):
         stored_sections(text, 1, Section(16, 32))
-    found = [Section(16, 24), Section(24, 32)]
-    assert stored_sections(b"[[8,1],[8,2]]", 1, Section(16, 32)) == (found, [1, 2])
+    assert stored_sections(b"[[8,1],[8,2]]", 1, Section(16, 32)) == ([16, 24, 32], [1, 2])
 
 
 def test_members_of_a_length_that_cannot_be(path: Path) -> None:

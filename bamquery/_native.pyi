@@ -175,6 +175,18 @@ def fsst_unpack(
     ValueError: bytes cannot be such vectors; names the vector's number in this call.
     """
 
+def check_fsst_column(
+    parameters: Buffer, column_rows: int, data_bytes: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int, tuple[int, str] | None]:
+    """Where payloads start in a column's data, their sizes, and those of their codes of ends, in bytes.
+
+    Then the bytes of all strings, as parameters say, and the first fault, a vector and what is wrong with it:
+    parameters that are impossible, or payloads that do not lie end to end or fill `data_bytes`. With one, the
+    arrays mean nothing. `parameters` are those of all vectors of a column of `column_rows` rows.
+
+    ValueError: parameters are not as many as there are vectors.
+    """
+
 def fsst_places(
     parameters: Buffer, column_rows: int, data_bytes: int, rows: NDArray[np.int64]
 ) -> NDArray[np.int64]:

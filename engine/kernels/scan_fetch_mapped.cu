@@ -66,7 +66,7 @@ __device__ inline void load_item(const ScanMapped& fetch, uint32_t item) {
 }  // namespace
 
 /// `fetches` are `fetch_count` buffers. Each thread has a load of every one of them in flight. Tallies get
-/// the blocks that hold what was loaded.
+/// the sectors that hold what was loaded, which the items have as blocks.
 extern "C" __global__ void __launch_bounds__(kThreads)
     scan_fetch_mapped(const ScanMapped* fetches, uint32_t fetch_count) {
   const uint32_t step = gridDim.x * kThreads;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bamquery.storage.format.layout import Extent, align
@@ -31,4 +32,25 @@ class FileRegion:
         padding = align(extent.end) - extent.end
         if padding:
             self._file.write_at(extent.end, [bytes(padding)])
+        return extent
+
+
+@dataclass
+class FileTail:
+    """The end of a file that is being written.
+
+    Attributes:
+        file: it.
+        position: the first byte that is free.
+    """
+
+    file: WritableFile
+    position: int = 0
+
+    def append(self, buffers: Sequence[Buffer]) -> Extent:
+        """Write buffers end to end from the next aligned position on; what comes then is aligned, too."""
+        region = FileRegion(self.file, align(self.position))
+        region.append(buffers)
+        extent = region.finish()
+        self.position = align(extent.end)
         return extent

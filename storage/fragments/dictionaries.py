@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 
 from bamquery import _native
 from bamquery.storage.files.buffers import view
+from bamquery.storage.format.file_region import FileTail
+from bamquery.storage.format.layout import DictionaryLayout
 from bamquery.storage.format.storable_types import is_string_like, value_bits
 
 
@@ -57,6 +59,19 @@ class Reindexer:
             self._dictionary = chunk.dictionary
             self._mapping = pc.index_in(chunk.dictionary, value_set=self._values).cast(self._type.index_type)
         return self._mapping.take(chunk.indices)
+
+
+def write_dictionary(tail: FileTail, values: pa.Array[Any]) -> DictionaryLayout:
+    """Write the values' buffers, and say where they are."""
+    offsets, contents = plain_buffers(values)
+    stored = None if offsets is None else tail.append([offsets])
+    return DictionaryLayout(
+        size=len(values),
+        offsets=stored,
+        values=tail.append([contents]),
+        offsets_crc=0 if offsets is None else _native.crc32c(offsets),
+        values_crc=_native.crc32c(contents),
+    )
 
 
 def plain_buffers(values: Any) -> tuple[memoryview | None, memoryview]:

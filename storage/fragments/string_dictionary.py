@@ -28,36 +28,38 @@ _WORTH: Final = 0.9
 
 
 class StringDictionary:
-    """The distinct strings of a column and the codes of its rows; or its strings, where they are too many."""
+    """The distinct strings of a column and the codes of its rows, so long as they are few."""
 
-    def __init__(self, type_: pa.DataType, chunks: Iterator[pa.Array[Any]]) -> None:
-        """Take chunks until they are all there, or it is clear that no dictionary is worth it.
+    def __init__(self, type_: pa.DataType) -> None:
+        self._type = type_
+        self._known: Any = pa.array([], type_)
+        self._codes: list[Any] = []
+        self._left: pa.Array[Any] | None = None
+        self.plain_bytes = 0
+        """Bytes of all strings."""
+        self._rows = 0
+
+    @property
+    def held_bytes(self) -> int:
+        """Of memory."""
+        return sum(array.nbytes for array in (self._known, *self._codes))
+
+    def add(self, chunk: pa.Array[Any]) -> bool:
+        """Take the next strings; False once it is clear that no dictionary is worth it: no more are taken.
 
         Raises:
             ValueError: offsets are damaged, or a string is not UTF-8.
         """
-        self._type = type_
-        self._chunks = chunks
-        self._known: Any = pa.array([], type_)
-        self._codes: list[Any] = []
-        self._last: pa.Array[Any] | None = None
-        self.plain_bytes = 0
-        """Bytes of all strings."""
-        self._rows = 0
-        self.is_worth = self._take() and self._is_small()
-
-    def _take(self) -> bool:
-        for chunk in self._chunks:
-            self._require_offsets(chunk)
-            for start in range(0, len(chunk), _LOOKED_AT):  # long chunks may soon be of too many values
-                codes = self._encode(chunk.slice(start, _LOOKED_AT))
-                self._rows += len(codes)
-                many = self._rows >= _LOOKED_AT and _FEW * len(self._known) > self._rows
-                if many or len(self._known) > _MOST_VALUES:
-                    self._last = chunk.slice(start)
-                    return False
-                narrow = len(self._known) <= _BYTE_VALUES
-                self._codes.append(codes.cast(pa.uint8() if narrow else pa.uint16()))
+        self._require_offsets(chunk)
+        for start in range(0, len(chunk), _LOOKED_AT):  # long chunks may soon be of too many values
+            codes = self._encode(chunk.slice(start, _LOOKED_AT))
+            self._rows += len(codes)
+            many = self._rows >= _LOOKED_AT and _FEW * len(self._known) > self._rows
+            if many or len(self._known) > _MOST_VALUES:
+                self._left = chunk.slice(start)
+                return False
+            narrow = len(self._known) <= _BYTE_VALUES
+            self._codes.append(codes.cast(pa.uint8() if narrow else pa.uint16()))
         return True
 
     def _require_offsets(self, chunk: Any) -> None:
@@ -80,21 +82,22 @@ class StringDictionary:
         self.plain_bytes += int(lengths[used].sum()) if len(used) else 0
         return codes
 
-    def _is_small(self) -> bool:
+    @property
+    def is_worth(self) -> bool:
+        """Whether it takes less than the plain column, of all rows that came."""
         nulls = any(codes.null_count for codes in self._codes)
         bits = max(len(self._known) - 1 + nulls, 0).bit_length()
         kept = self._known.nbytes + self._rows * (bits + 1 / 8) / 8
         return bool(kept < _WORTH * (8 * self._rows + self.plain_bytes))
 
     def strings(self) -> Iterator[pa.Array[Any]]:
-        """The column as it came, where no dictionary is worth it."""
+        """All rows that came, where no dictionary is worth it."""
         codes, self._codes = self._codes[::-1], []
         while codes:
             yield self._known.take(codes.pop())
-        if self._last is not None:
-            last, self._last = self._last, None
-            yield last
-        yield from self._chunks
+        if self._left is not None:
+            left, self._left = self._left, None
+            yield left
 
     def sorted_codes(self) -> tuple[pa.Array[Any], Iterator[pa.Array[Any]]]:
         """The distinct strings in order, and the column as arrays of codes with this dictionary."""

@@ -14,6 +14,7 @@ from bamquery.storage.format.fragment_entry import FragmentEntry
 from bamquery.storage.format.layout import Encoding
 from bamquery.storage.format.storable_types import require_stored_schema
 from bamquery.storage.fragments.data_file import FragmentSource, write_data_file
+from bamquery.storage.fragments.encoded_columns import EncodedRows
 from bamquery.storage.fragments.row_source import RowSource
 from bamquery.storage.statistics.vectors_file import vectors_file
 
@@ -65,17 +66,18 @@ def write_fragment(
     folder: Path,
     fragment_id: str,
     schema: pa.Schema,
-    source: RowSource,
+    source: RowSource | EncodedRows,
     *,
     encoding: Encoding = "plain",
     cancelled: Callable[[], bool] = lambda: False,
 ) -> FragmentEntry:
     """Write and sync `<id>.arrow` and `<id>.vectors.arrow` in `folder`; the folder itself is not synced.
 
-    With `encoding` "auto" each column is stored as is smaller, by a sample of its first rows.
+    With `encoding` "auto" each column is stored as is smaller, by a sample of its first rows; rows that are
+    encoded already are so.
 
-    Memory is that of one column's chunk, its bitmap and statistics, never of the whole fragment. `cancelled`
-    is asked between chunks.
+    Memory is that of one column's chunk, its bitmap and statistics, never of the whole fragment; of codes of
+    dictionaries a whole column's. `cancelled` is asked between chunks.
 
     Raises:
         StorageError: the disk is full or fails, or a column of the source does not fit the schema.

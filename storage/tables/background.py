@@ -17,9 +17,10 @@ import pyarrow as pa
 from bamquery.errors import CancelledError, StorageError
 from bamquery.statement_context.cancellation import check_cancelled
 from bamquery.storage.format.fragment_entry import FragmentEntry
+from bamquery.storage.fragments.encoded_columns import EncodedRows
 from bamquery.storage.fragments.schema_evolution import Evolution
 from bamquery.storage.fragments.writer import RowSource
-from bamquery.storage.tables.manifest import Operation
+from bamquery.storage.tables.manifest import MAX_FRAGMENT_ROWS, Operation
 from bamquery.storage.tables.transaction import Transaction
 
 _PATIENCE: Final = 0.05
@@ -51,17 +52,33 @@ class BackgroundTransaction:
         self._cancelled = threading.Event()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="bamquery-writer")
         self._pending: Future[None] | None = None
+        self._encoded: EncodedRows | None = None
         self._open = True
         self._process = os.getpid()
 
-    def write(self, source: RowSource) -> None:
-        """Hand over one fragment's rows; waits while the fragment before is still being written.
+    def write(self, source: RowSource, encoded_bytes: int = 0) -> None:
+        """Hand over rows; waits while those before are still being written.
+
+        Plain rows make a fragment. Where columns are encoded more rows are taken into it, until it takes
+        `encoded_bytes` of memory, which is about what its file will take; `finish_fragment` writes the last.
 
         Raises:
-            StorageError: this or an earlier fragment could not be written; or the writer is closed.
+            StorageError: these or earlier rows could not be written; or the writer is closed.
         """
         self.settle()
-        self._pending = self._pool.submit(self._write, source)
+        if self.transaction.encoding == "plain":
+            self._pending = self._pool.submit(self._write, source)
+        else:
+            self._pending = self._pool.submit(self._encode, source, encoded_bytes)
+
+    def finish_fragment(self) -> None:
+        """Let the next rows make a fragment of their own.
+
+        Raises:
+            StorageError: as `write`.
+        """
+        self.settle()
+        self._pending = self._pool.submit(self._write_encoded)
 
     def write_now(self, source: RowSource) -> None:
         """Write one fragment and wait for it; unlike after `write`, a failure leaves the writer usable.
@@ -77,7 +94,7 @@ class BackgroundTransaction:
         writing.result()
 
     def settle(self) -> None:
-        """Wait until everything handed over is written.
+        """Wait until nothing is being written; rows of a fragment that may grow stay in memory.
 
         Raises:
             StorageError: it could not be; or the writer is closed.
@@ -127,8 +144,23 @@ class BackgroundTransaction:
         self._open = False
         self._pool.shutdown(wait=False)
 
-    def _write(self, source: RowSource) -> None:
+    def _write(self, source: RowSource | EncodedRows) -> None:
         self.entries.append(self.transaction.write(self.schema, source, self.is_cancelled))
+
+    def _encode(self, source: RowSource, encoded_bytes: int) -> None:
+        if self._encoded is not None and self._encoded.rows + source.rows > MAX_FRAGMENT_ROWS:
+            self._write_encoded()
+        encoded = EncodedRows(self.schema) if self._encoded is None else self._encoded
+        self._encoded = None  # after an error it is of no use
+        encoded.add(source, self.is_cancelled)
+        self._encoded = encoded
+        if encoded.held_bytes >= encoded_bytes:
+            self._write_encoded()
+
+    def _write_encoded(self) -> None:
+        encoded, self._encoded = self._encoded, None
+        if encoded is not None and encoded.rows:
+            self._write(encoded)
 
     def _publish(self, table: str, operation: Operation, fragments: tuple[FragmentEntry, ...]) -> int:
         if self.is_cancelled():
@@ -140,6 +172,7 @@ class BackgroundTransaction:
         return version
 
     def _rollback(self) -> None:
+        self._encoded = None
         self.transaction.rollback()
         self.transaction.close()
         if not self.transaction.published:

@@ -21,6 +21,7 @@ from bamquery.storage.files.filesystem import FileSystem
 from bamquery.storage.files.locks import TOKEN_BITS, WRITERS, LockFile
 from bamquery.storage.format.fragment_entry import FragmentEntry
 from bamquery.storage.format.layout import DEFAULT_ENCODING, Encoding
+from bamquery.storage.fragments.encoded_columns import EncodedRows
 from bamquery.storage.fragments.schema_evolution import NO_EVOLUTION, Evolution
 from bamquery.storage.fragments.writer import RowSource, write_fragment
 from bamquery.storage.tables.folder import Pin, TableFolder
@@ -61,7 +62,9 @@ class Transaction:
         self._fragments: list[str] = []
         self.base.lock.wait_shared(WRITERS + self._token, "announce a writer")
 
-    def write(self, schema: pa.Schema, source: RowSource, cancelled: Callable[[], bool]) -> FragmentEntry:
+    def write(
+        self, schema: pa.Schema, source: RowSource | EncodedRows, cancelled: Callable[[], bool]
+    ) -> FragmentEntry:
         """Write and sync one fragment.
 
         Raises:

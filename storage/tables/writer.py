@@ -24,6 +24,11 @@ from bamquery.storage.tables.transaction import Transaction
 FRAGMENT_BYTES: Final = 192 << 20
 """Plain bytes of the rows that make a fragment; a writer holds at most two such heaps."""
 
+_ENCODED_HEAP: Final = 2
+_ENCODED: Final = 3
+"""Where columns are encoded, heaps take this part, and a fragment is of as many as take the other when they
+are encoded. So a writer holds less, and files are large where columns are small."""
+
 _HEAPS: Final = 8
 """Heaps that would fill a limit: the rows' source takes some of it, too."""
 
@@ -69,6 +74,7 @@ class TableWriter:
         self._batches: list[pa.RecordBatch] = []
         self._rows = 0
         self._bytes = 0
+        self._handed_over = False
         self._limit: int | None = None
 
     def limit_memory(self, limit: int) -> None:
@@ -76,8 +82,13 @@ class TableWriter:
         self._limit = limit
 
     @property
+    def _heap_bytes(self) -> int:
+        """Of rows that are handed over together."""
+        part = 1 if self._background.transaction.encoding == "plain" else _ENCODED_HEAP
+        return self._fragment_bytes // part
+
+    @property
     def _fragment_bytes(self) -> int:
-        """Bytes of a fragment's rows."""
         return FRAGMENT_BYTES if self._limit is None else min(FRAGMENT_BYTES, self._limit // _HEAPS)
 
     @property
@@ -91,7 +102,7 @@ class TableWriter:
         return self._background.entries
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Add rows; a full fragment is written in the background, one at a time.
+        """Add rows; they are written in the background, some hundred MB at a time.
 
         Raises:
             StorageError: the schema differs, an earlier fragment could not be written, or this is closed.
@@ -117,7 +128,7 @@ class TableWriter:
             self._batches.append(piece)
             self._rows += taken
             self._bytes += _plain_bytes(piece)
-            if batch.num_rows or self._rows >= MAX_FRAGMENT_ROWS or self._bytes >= self._fragment_bytes:
+            if batch.num_rows or self._rows >= MAX_FRAGMENT_ROWS or self._bytes >= self._heap_bytes:
                 self._flush()
 
     def commit(self) -> int:
@@ -138,6 +149,7 @@ class TableWriter:
                     return base.version
                 kept = self._merge_tail(base.manifest.fragments)
             self._flush()
+            self._background.finish_fragment()
             self._background.settle()
             return self._background.publish(self.table, self._operation, [*kept, *self._background.entries])
         except BaseException:
@@ -158,11 +170,11 @@ class TableWriter:
         self.abort()
 
     def _room(self, batch: pa.RecordBatch) -> int:
-        """How many of the batch's rows the fragment being collected still takes; at least one.
+        """How many of the batch's rows the heap being collected still takes; at least one.
 
         Where it must cut, it cuts at a vector's end, so that no fragment but the last has a short vector.
         """
-        rows_by_bytes = (self._fragment_bytes - self._bytes) * batch.num_rows // max(_plain_bytes(batch), 1)
+        rows_by_bytes = (self._heap_bytes - self._bytes) * batch.num_rows // max(_plain_bytes(batch), 1)
         room = min(rows_by_bytes, MAX_FRAGMENT_ROWS - self._rows)
         if room >= batch.num_rows:
             return batch.num_rows
@@ -176,7 +188,7 @@ class TableWriter:
         """
         self._background.settle()
         tail = list(takewhile(_is_small, reversed(fragments)))[::-1]
-        if len(tail) < MERGED_APPENDS or self._background.entries or self._bytes >= SMALL_BYTES:
+        if len(tail) < MERGED_APPENDS or self._handed_over or self._bytes >= SMALL_BYTES:
             return fragments
         try:
             folder = self._background.transaction.folder.fragments
@@ -198,7 +210,8 @@ class TableWriter:
             rows = PassingRows(self._batches)
             self._batches = []
             self._rows = self._bytes = 0
-            self._background.write(rows)
+            self._handed_over = True
+            self._background.write(rows, self._fragment_bytes // _ENCODED)
 
 
 def _is_small(entry: FragmentEntry) -> bool:

@@ -20,16 +20,18 @@ from bamquery.engine.cuda.scan.chunk.row_selection import (
     select,
     select_all,
 )
-from bamquery.engine.cuda.scan.columns.device_columns import DeviceColumn, DeviceStrings
+from bamquery.engine.cuda.scan.columns.device_columns import DeviceColumn, DeviceStrings, PlacesColumn
 from bamquery.engine.cuda.scan.columns.libcudf_rows import take_rows
 from bamquery.engine.cuda.scan.kernel_tables.predicates import FusedPredicate
 from bamquery.engine.cuda.scan.loading_chunk import LoadingChunk
 from bamquery.engine.cuda.scan.reads.accounting import settle
 from bamquery.engine.cuda.scan.reads.column_reads import ReadColumn
+from bamquery.engine.cuda.scan.reads.dictionary_conditions import asks_values, matching_rows
 from bamquery.engine.cuda.scan.reads.gather_rows import take
 from bamquery.engine.cuda.scan.reads.read_plan import every_row, learn, plan_columns
 from bamquery.engine.cuda.scan.reads.string_reads import WaitingStrings
 from bamquery.engine.cuda.scan.scan_state import ScanState
+from bamquery.engine.device import Positions
 from bamquery.engine.operators.scan.filter_order import FilterStep
 from bamquery.storage.read_planner.hit_pyramid import LEVELS, HitPyramid
 from bamquery.storage.read_planner.planner import total_seconds
@@ -238,8 +240,13 @@ class ChunkRun:
         `counts`: more is to be read for the rows that pass, and so it matters how they lie.
         """
         self._wait()
-        frame = make_frame([self._finish_column(column) for column in step.columns], self._alive)
-        passed = self._state.device.matching_positions(step.predicate, frame)
+        first = self._held[step.columns[0]] if len(step.columns) == 1 else None
+        passed: Positions
+        if isinstance(first, PlacesColumn) and asks_values(step, first):
+            passed = matching_rows(self._state, step, first)
+        else:
+            frame = make_frame([self._finish_column(column) for column in step.columns], self._alive)
+            passed = self._state.device.matching_positions(step.predicate, frame)
         if len(passed) == self._alive:
             return None
         self._alive = len(passed)

@@ -25,6 +25,7 @@ from bamquery.engine.cuda.scan.scan_state import ScanState
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.device import Device
 from bamquery.engine.operators.scan.device_scan import ScanWork
+from bamquery.storage.statistics.predicate import RangePredicate
 
 _CHUNK_BYTES: Final = 256 << 20
 """Of the widest column: large enough that launches cost nothing beside it."""
@@ -40,6 +41,8 @@ _FIRST_VECTORS: Final = 1 << 12
 """Of the first chunk: enough to tell of selectivities, and to be on its way until the next one is planned."""
 _FIRST_ROWS: Final = 1 << 10
 """Of the first chunk where nothing is filtered, in vectors: it may be all that a LIMIT wants."""
+_FIRST_BYTES: Final = 256 << 20
+"""Of pages that are on their way before it is known which of them are needed."""
 _PAGES_AHEAD: Final = 3
 """Chunks whose pages are on their way into memory before the first of them is loaded."""
 _SETTLE_S: Final = 0.8
@@ -86,6 +89,7 @@ class _Stages:
 
     def chunks(self) -> Iterator[ListedChunk]:
         """What is to be read, as zone maps tell; pages that are not in memory are on their way to it."""
+        self._ask_first()
         waiting: deque[ListedChunk] = deque()
         for listed in self._cut():
             waiting.append(listed)
@@ -95,6 +99,24 @@ class _Stages:
             yield waiting.popleft()
         while waiting:
             yield waiting.popleft()
+
+    def _ask_first(self) -> None:
+        """Have pages read that filters look at first while statistics are still looked through.
+
+        Zone maps may leave whole fragments out; without them all are read.
+        """
+        state, plan, size = self._state, self._work.plan, 0
+        if state.direct or not plan.steps or self._ranges:
+            return
+        for column in self._first_columns():
+            for fragment in self._work.fragments:
+                layout = fragment.layout.columns[fragment.column_index(state.columns[column].name)]
+                if state.is_pinned(fragment, layout.values):
+                    return  # and so are the others, or some are waited for
+                size += layout.values.length
+                if size > _FIRST_BYTES:
+                    return
+                state.read_ahead.ask([(fragment, layout.values)])
 
     def _ask_ahead(self, listed: ListedChunk) -> bool:
         """Have pages read that the chunk will look at first, and such as others of the scan had to stream.
@@ -123,13 +145,17 @@ class _Stages:
             return plan.outputs
         return plan.order.choose_next(list(plan.steps), lambda step: float(len(step.columns))).columns
 
+    @property
+    def _ranges(self) -> Sequence[RangePredicate]:
+        """Bounds that zone maps are held against."""
+        return self._work.ranges if self._work.context.settings.zone_maps else ()
+
     def _cut(self) -> Iterator[ListedChunk]:
         work, state = self._work, self._state
         first = _FIRST_VECTORS if work.plan.steps else _FIRST_ROWS
         whole, thin = ChunkSizes(first, first), ChunkSizes(_THIN_SHARE * first, _THIN_SHARE * first)
-        ranges = work.ranges if work.context.settings.zone_maps else ()
         for resident in state.resources.runs.divide(self._session, work.fragments, work.columns):
-            listed = listed_vectors(state, resident, ranges)
+            listed = listed_vectors(state, resident, self._ranges)
             self._lists.add(listed)
             sizes, most = (whole, _CHUNK_BYTES) if listed.parts is None else (thin, _THIN_CHUNK_BYTES)
             rows = resident.row_bytes(work.columns)

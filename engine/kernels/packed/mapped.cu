@@ -37,8 +37,8 @@ __device__ inline RowBytes bytes_of(const PackedRows& rows, uint32_t position) {
 }  // namespace
 
 /// The values at the rows' positions, of `count` columns: every thread block works for one of them. Tallies
-/// get the blocks that hold what was loaded; what is behind a code counts for itself where it is in another
-/// block.
+/// get the sectors that hold what was loaded, which are `block_bytes` long; what is behind a code counts for
+/// itself where it is in another one.
 extern "C" __global__ void __launch_bounds__(kThreads)
     scan_packed_mapped(const PackedMapped* columns, uint32_t count) {
   const auto [rows, to, valid, tally] = columns[blockIdx.x % count];

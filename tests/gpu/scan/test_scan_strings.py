@@ -107,6 +107,31 @@ def test_filters_on_strings_and_dictionaries(cuda: Any, text: Snapshot, strategy
     check(cuda, text, ("huge",), [compare(text, "huge", "greater", "")], strategy=strategy)
 
 
+@pytest.mark.parametrize("nulls", [False, True])
+def test_conditions_ask_each_value_of_a_dictionary_once(
+    cuda: Any, text: Snapshot, monkeypatch: pytest.MonkeyPatch, nulls: bool
+) -> None:
+    asked: list[int] = []
+    matching = cuda.matching_positions
+    condition = Call(
+        "starts_with", (column(text, "word"), Literal(pa.scalar("gr", pa.large_string()))), pa.bool_()
+    )
+    if nulls:
+        condition = Call("or", (Call("is_null", (column(text, "word"),), pa.bool_()), condition), pa.bool_())
+
+    def counted(predicate: Any, frame: Any) -> Any:
+        if "starts_with" in repr(predicate):
+            asked.append(frame.rows)
+        return matching(predicate, frame)
+
+    monkeypatch.setattr(cuda, "matching_positions", counted)
+    few = compare(text, "pick", "less", 0.9)
+    check(cuda, text, ("word", "number"), [condition])
+    check(cuda, text, ("word", "number"), [few, condition], same_order=False)
+    assert asked
+    assert max(asked) <= 1 + 4 * len(text.fragments)
+
+
 def test_no_row_passes(cuda: Any, text: Snapshot) -> None:
     check(cuda, text, ("long", "word"), [compare(text, "long", "equal", "nowhere")])
     check(cuda, text, ("long", "word"), [_of_dictionary(text, "word", "nowhere")], zone_maps=False)

@@ -40,9 +40,19 @@ class DeviceColumn:
 
 @dataclass
 class PlacesColumn(DeviceColumn):
-    """Places in a dictionary; `look_up` gives the values at them."""
+    """Places in dictionaries.
+
+    Attributes:
+        look_up: gives the values at them.
+        values: of the dictionaries, end to end; None: there are none.
+        value_count: how many they are.
+        value_kind: their type.
+    """
 
     look_up: Callable[[rmm.DeviceBuffer, int], plc.Column] | None = None
+    values: plc.Column | None = None
+    value_count: int = 0
+    value_kind: pa.DataType | None = None
 
     def finish(self, board: CounterBoard) -> plc.Column:
         """The dictionary's values."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,9 @@ from bamquery.storage.read_planner.planner import Strategy
 from bamquery.storage.readers.block_reader import ReadCounters
 from bamquery.storage.statistics.parts import PART_ROWS
 
+SECTOR_BYTES: Final = 32
+"""The least that a GPU loads of memory: also across the bus (Min et al., EMOGI, VLDB 2020, section 3)."""
+
 
 @dataclass
 class ColumnRead:
@@ -32,6 +36,7 @@ class ColumnRead:
         counters: what the host knows that it took.
         tallies: what kernels counted besides, of commands of queue pairs.
         copied: what kernels counted that read the page cache.
+        sectors: the same of those that loaded single rows, in sectors.
         described: rows of each piece that the column had to look at, and distinct vectors behind them; None:
             the whole pieces, which are counted elsewhere.
         vectors: that were read; None: those of `described`.
@@ -49,6 +54,7 @@ class ColumnRead:
     counters: ReadCounters = field(default_factory=ReadCounters)
     tallies: list[Slot] = field(default_factory=list)
     copied: list[Slot] = field(default_factory=list)
+    sectors: list[Slot] = field(default_factory=list)
     described: Slot | None = None
     vectors: int | None = None
     expected: list[Slot] = field(default_factory=list)
@@ -123,9 +129,10 @@ def _add_tallies(
             figures.in_flight_seconds += found["in_flight_ns"] / 1e9
             figures.waited_seconds += found["waited_ns"] / 1e9
             figures.warp_seconds += found["warp_ns"] / 1e9
-    for slot in read.copied:
-        found = board.read_tally(slot)
-        read.counters += ReadCounters(found["commands"], found["blocks"], found["blocks"] * block_bytes)
+    for slots, size in ((read.copied, block_bytes), (read.sectors, SECTOR_BYTES)):
+        for slot in slots:
+            found = board.read_tally(slot)
+            read.counters += ReadCounters(found["commands"], found["blocks"], found["blocks"] * size)
 
 
 def _needed_bytes(chunk: ChunkMemory, column: str, counts: NDArray[np.int64]) -> int:

@@ -316,7 +316,7 @@ class ColumnLoads:
                 tallies = one.tallies
             read = ColumnRead(
                 *(name, Strategy.FETCH_BLOCKS, ZERO_COPY, ReadCounters()),
-                copied=tallies,
+                sectors=tallies,
                 described=selection.described,
                 touched=touched_vectors(self.chunk, selection),
             )

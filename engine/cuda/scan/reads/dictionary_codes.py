@@ -73,7 +73,13 @@ def decode(
         *(places.ptr, bad.address),
         items=rows,
     )
-    found = PlacesColumn(column.kind, 32, rows, places, look_up=_look_up(state.session, column, values))
+    found = PlacesColumn(
+        *(column.kind, 32, rows, places),
+        look_up=_look_up(state.session, column, values),
+        values=values,
+        value_count=sum(sizes),
+        value_kind=column.value_kind,
+    )
     return found, CodesCheck(column.name, bad)
 
 

@@ -1,7 +1,7 @@
 """Single rows out of files in the page cache that are pinned: the GPU loads them itself, without commands.
 
 A drive is asked for blocks; memory across the bus has sectors of 32 bytes, and nobody else has to move them.
-What is read is counted in blocks all the same, so that figures of both ways can be compared.
+So these are counted, as what crosses the bus.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import rmm
 from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory, NullStates
 from bamquery.engine.cuda.scan.chunk.row_selection import Selection
 from bamquery.engine.cuda.scan.columns.device_columns import DeviceColumn, row_bits
+from bamquery.engine.cuda.scan.reads.accounting import SECTOR_BYTES
 from bamquery.engine.cuda.scan.reads.fetch_blocks import FetchedColumn
 from bamquery.engine.cuda.scan.reads.gather_rows import pack_validity, pad_size
 from bamquery.engine.cuda.scan.reads.packed_rows import pack_rows, value_define
@@ -96,7 +97,7 @@ class MappedRows:
         valid = None if chunk.nulls(name) is None else chunk.allocate(rows, "reading nulls")
         found = PackedRows(DeviceColumn(kind, bits, rows, data), chunk.board.tally(), valid)
         places = chunk.places(name, "values", None, chunk.state.stream)
-        job = pack_rows(chunk, name, places, self._selection) + _PACKED_MAPPED.pack(
+        job = pack_rows(chunk, name, places, self._selection, SECTOR_BYTES) + _PACKED_MAPPED.pack(
             data.ptr, 0 if valid is None else valid.ptr, found.tally.address
         )
         self._packed_jobs.setdefault(value_define(kind), []).append(job)
@@ -139,5 +140,5 @@ class MappedRows:
         tally = chunk.board.tally()
         fetched.tallies.append(tally)
         where = (self._selection.positions.ptr, self._selection.count.address, chunk.vectors, places, 0)
-        items = _ITEMS.pack(*where, bits, chunk.state.block_bytes, 0, 0)
+        items = _ITEMS.pack(*where, bits, SECTOR_BYTES, 0, 0)
         self._jobs.append(items + _MAPPED.pack(nulls, target, tally.address))

@@ -90,7 +90,7 @@ class PackedBlocks:
     def _launch(self, name: str, *arguments: Any) -> None:
         chunk, rows = self.chunk, self.selection.rows
         places = chunk.file_places(self.name, "values", chunk.state.fetch_rings)
-        packed = pack_rows(chunk, self.name, places, self.selection)
+        packed = pack_rows(chunk, self.name, places, self.selection, chunk.state.block_bytes)
         launcher = chunk.state.launcher
         launcher.start(
             launcher.kernel(_FILE, name, value_define(self.kind)),

@@ -41,11 +41,14 @@ def gather_packed(
     return found
 
 
-def pack_rows(chunk: ChunkMemory, column: str, places: int, selection: Selection) -> bytes:
-    """The PackedRows of a selection: a packed column's vectors, without payloads; `places` in files."""
+def pack_rows(chunk: ChunkMemory, column: str, places: int, selection: Selection, block_bytes: int) -> bytes:
+    """The PackedRows of a selection: a packed column's vectors, without payloads; `places` in files.
+
+    `block_bytes`: of what is counted.
+    """
     return _ROWS.pack(
         *(chunk.parameters(column), 0, 0, chunk.vectors, chunk.listed.resident.scales(column)),
-        *(chunk.vector_rows, places, selection.positions.ptr, selection.rows, chunk.state.block_bytes),
+        *(chunk.vector_rows, places, selection.positions.ptr, selection.rows, block_bytes),
     )
 
 

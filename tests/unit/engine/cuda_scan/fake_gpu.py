@@ -346,6 +346,9 @@ class FakeDevice:
         places: Any = FakeColumn(pa.array(found, pa.int32()))
         return CudaPositions(places)
 
+    def read_positions(self, positions: Any) -> Any:
+        return positions.column.array.to_numpy().astype(np.int64)
+
     def take(self, frame: Any, positions: Any) -> Any:
         return self.from_arrow(self._cpu.take(self.batch(frame), positions))
 

@@ -15,6 +15,7 @@ from tests.gpu.scan.test_scan_strings import (  # noqa: F401 - run here as well
     test_chunk_after_chunk,
     test_codes_beyond_their_dictionary,
     test_codes_of_each_width,
+    test_conditions_ask_each_value_of_a_dictionary_once,
     test_dictionaries,
     test_direct_reads_of_strings,
     test_filters_on_strings_and_dictionaries,

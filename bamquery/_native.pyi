@@ -175,6 +175,18 @@ def fsst_unpack(
     ValueError: bytes cannot be such vectors; names the vector's number in this call.
     """
 
+def check_fsst_column(
+    parameters: Buffer, column_rows: int, data_bytes: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int, tuple[int, str] | None]:
+    """Where payloads start in a column's data, their sizes, and those of their codes of ends, in bytes.
+
+    Then the bytes of all strings, as parameters say, and the first fault, a vector and what is wrong with it:
+    parameters that are impossible, or payloads that do not lie end to end or fill `data_bytes`. With one, the
+    arrays mean nothing. `parameters` are those of all vectors of a column of `column_rows` rows.
+
+    ValueError: parameters are not as many as there are vectors.
+    """
+
 def fsst_places(
     parameters: Buffer, column_rows: int, data_bytes: int, rows: NDArray[np.int64]
 ) -> NDArray[np.int64]:
@@ -246,6 +258,19 @@ def fetch_packed_rows(
     differs, or -1, and how many nulls there are: without one, `bitmap` is not filled.
 
     ValueError: parameters are impossible, naming the vector's number; or there is no such row.
+    """
+
+def check_packed_column(
+    kind: str, parameters: Buffer, column_rows: int, data_bytes: int, null_counts: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], tuple[int, str] | None]:
+    """Where payloads start in a column's data and how large they are, in bytes; and the first fault.
+
+    Third, how many rows of each vector are to be expected to have something behind the codes, or plain
+    values: see `count_packed_blocks`. A fault is a vector and what is wrong with it: parameters that are
+    impossible, payloads that do not lie end to end or fill `data_bytes`, codes of NULL elsewhere than
+    `null_counts` says. With one, the arrays mean nothing. Arguments are as `packed_places` takes them.
+
+    ValueError: parameters, or counts, are not as many as there are vectors.
     """
 
 def packed_places(

@@ -24,8 +24,6 @@ from bamquery.storage.encodings.packed.parameters import (
     DECIMAL,
     FLOAT32,
     INTEGER,
-    MAX_BITS,
-    MAX_ESCAPES,
     PACKED_VECTOR,
     UNIT,
     UNSCALED,
@@ -39,6 +37,7 @@ from bamquery.storage.fragments.choose_packing import FORCED
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.writer import BatchRows, write_fragment
 from bamquery.storage.tables.open_fragment import fragment_batches
+from tests.packed_parameters import MAX_BITS, MAX_ESCAPES
 from tests.packed_vectors import Vector, pack_codes, raw
 
 FORMS = ("packed", "integer", "unscaled", "decimal", "float32", "escapes", "raw", "fsst")

@@ -26,8 +26,8 @@ from bamquery.engine.cuda.scan.resources.launcher import KERNELS, THREADS, WARPS
 from bamquery.errors import BamQueryError
 from bamquery.queries.arguments import count, positive
 from bamquery.queries.measuring.machine import describe_machine
-from bamquery.storage.encodings.packed.parameters import DECIMAL, PACKED_VECTOR, UNIT, payload_bytes
-from bamquery.storage.format.layout import VECTOR_ROWS
+from bamquery.storage.encodings.packed.parameters import DECIMAL, PACKED_VECTOR, UNIT
+from bamquery.storage.format.layout import VECTOR_ROWS, align
 
 _DEFINE: Final = "BAMQUERY_SCAN_TYPE=double"
 _BLOCKS: Final = 16
@@ -149,7 +149,7 @@ def _parameters(bits: int, vectors: int) -> tuple[Any, int]:
     parameters["bits"] = bits
     parameters["exponent_form"] = DECIMAL << 5 | _EXPONENT
     parameters["escapes_nulls"] = 1 << 15 | len(_ESCAPES)
-    size = int(payload_bytes(parameters[:1], np.array([VECTOR_ROWS]), "float64")[0])
+    size = align(VECTOR_ROWS * bits // 8 + 8 * len(_ESCAPES), UNIT)
     parameters["offset"] = np.arange(vectors) * (size // UNIT)
     return parameters, size
 

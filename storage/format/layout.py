@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from bamquery.errors import CorruptionError
+from bamquery.storage.format.lazy_sequence import LazySequence
 
 VECTOR_ROWS: Final = 1024
 """Rows of a vector: vector v holds rows [1024 v, 1024 (v + 1)) of its fragment."""
@@ -146,7 +147,8 @@ class FragmentLayout:
     """File one as a whole: buffers, runs of IPC metadata, and zeros between them."""
 
     rows: int
-    columns: tuple[ColumnLayout, ...]
+    columns: Sequence[ColumnLayout]
+    """Of a file: one that cannot be is a CorruptionError when it is asked for."""
     metadata: tuple[tuple[Extent, int], ...]
     """Runs that hold IPC metadata, with the CRC-32C of each; the last one ends the file."""
     encoding: Encoding = "plain"
@@ -181,20 +183,33 @@ class FragmentLayout:
 
     @classmethod
     def from_json(cls, text: str | bytes, path: Path) -> FragmentLayout:
-        """Parse what `to_json` made.
+        """Parse what `to_json` made; each column when it is asked for.
 
         Raises:
             CorruptionError: the text is not such a layout; names `path`.
         """
+
+        def column(position: int) -> ColumnLayout:
+            try:
+                return _column_from_json(columns[position])
+            except (ValueError, KeyError, TypeError) as error:
+                raise CorruptionError(f"its buffer layout cannot be read: {error!r}", path) from error
+
         try:
             data = json.loads(text)
             encoding = data["encoding"] if "encoding" in data else "plain"  # noqa: SIM401
             if encoding not in ENCODINGS:
                 raise ValueError(f"there is no encoding {encoding!r}")
+            columns = data["columns"]
+            if type(columns) is not list or not set(map(type, columns)) <= {dict}:
+                raise ValueError("its columns are none")
+            packed = ["packed" in members for members in columns]
+            if ("lists" in data) != (any(packed) and not all(packed)):
+                raise ValueError("lists are not where plain columns are beside encoded ones")
             return cls(
                 rows=_integer(data["rows"]),
-                columns=tuple(_column_from_json(column) for column in data["columns"]),
-                metadata=tuple((_extent([o, length]), _integer(crc)) for o, length, crc in data["metadata"]),
+                columns=LazySequence(len(columns), column),
+                metadata=tuple((_extent([o, length]), _checksum(crc)) for o, length, crc in data["metadata"]),
                 encoding=encoding,
                 lists=_extent(data["lists"]) if "lists" in data else None,
             )
@@ -240,8 +255,8 @@ def _column_from_json(data: Mapping[str, Any]) -> ColumnLayout:
             size=_integer(d["size"]),
             offsets=None if d["offsets"] is None else _extent(d["offsets"]),
             values=_extent(d["values"]),
-            offsets_crc=_integer(d["offsets_crc"]),
-            values_crc=_integer(d["values_crc"]),
+            offsets_crc=_checksum(d["offsets_crc"]),
+            values_crc=_checksum(d["values_crc"]),
         )
     return ColumnLayout(
         validity=_extent(data["validity"]) if "validity" in data else None,
@@ -277,6 +292,12 @@ def _symbols(text: Any) -> bytes:
     if not fits or stored[0] > MOST_SYMBOLS or len(stored) != 1 + len(lengths) + sum(lengths):
         raise ValueError("its table of symbols cannot be")
     return stored
+
+
+def _checksum(value: Any) -> int:
+    if _integer(value) >= 1 << 32:
+        raise ValueError(f"{value!r} is not a CRC-32C")
+    return int(value)
 
 
 def _extent(pair: list[Any]) -> Extent:

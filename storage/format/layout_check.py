@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from bamquery.errors import CorruptionError
 from bamquery.storage.format.fragment_entry import FragmentEntry
 from bamquery.storage.format.layout import (
     ALIGNMENT,
@@ -15,11 +18,16 @@ from bamquery.storage.format.layout import (
     FragmentLayout,
     vector_count,
 )
+from bamquery.storage.format.lazy_sequence import LazySequence
 from bamquery.storage.format.storable_types import is_packable, is_string_like, value_bits
 
 
-def require_layout(layout: FragmentLayout, schema: pa.Schema, entry: FragmentEntry) -> None:
-    """Compare the layout with the schema and the sizes that the manifest gives.
+def require_layout(
+    layout: FragmentLayout, schema: pa.Schema, entry: FragmentEntry, path: Path
+) -> FragmentLayout:
+    """The layout, compared with the schema and the sizes that the manifest gives; a column when asked for.
+
+    `path` is named where a column is a CorruptionError.
 
     Raises:
         ValueError: they do not go together.
@@ -28,17 +36,26 @@ def require_layout(layout: FragmentLayout, schema: pa.Schema, entry: FragmentEnt
         raise ValueError("its layout is that of another fragment")
     for extent, _ in layout.metadata:
         _require(extent.end <= entry.data_bytes, "metadata")
-    for field, column in zip(schema, layout.columns, strict=True):
-        inside = all(_aligned_inside(extent, entry) for extent in column.buffers)
-        inside &= all(_aligned_inside(extent, entry, CELLS_ALIGNMENT) for extent in column.ends)
-        _require(inside, f'column "{field.name}"')
-        fits = _plain_fits if column.encoding is None else _packed_fits
-        _require(fits(field.type, column, entry.rows), f'column "{field.name}"')
-    plain = any(column.encoding is None for column in layout.columns)
-    _require((layout.lists is not None) == (layout.is_encoded and plain), "lists")
     if layout.lists is not None:
         _require(_aligned_inside(layout.lists, entry, CELLS_ALIGNMENT), "lists")
         _require(layout.lists.length == _cells_bytes(entry.rows), "lists")
+
+    def column(position: int) -> ColumnLayout:
+        found = layout.columns[position]
+        try:
+            _require_column(found, schema.field(position), entry)
+        except ValueError as error:
+            raise CorruptionError(f"it cannot be read: {error}", path) from error
+        return found
+
+    return replace(layout, columns=LazySequence(len(schema), column))
+
+
+def _require_column(column: ColumnLayout, field: Any, entry: FragmentEntry) -> None:
+    inside = all(_aligned_inside(extent, entry) for extent in column.buffers)
+    inside &= all(_aligned_inside(extent, entry, CELLS_ALIGNMENT) for extent in column.ends)
+    fits = _plain_fits if column.encoding is None else _packed_fits
+    _require(inside and fits(field.type, column, entry.rows), f'column "{field.name}"')
 
 
 def _aligned_inside(extent: Extent, entry: FragmentEntry, alignment: int = ALIGNMENT) -> bool:

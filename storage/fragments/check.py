@@ -43,6 +43,10 @@ def check_fragment(fragment: Fragment) -> list[CorruptionError]:
     errors: list[CorruptionError] = []
     vectors_path = fragment.path.with_name(entry.vectors_name)
     try:
+        tuple(fragment.layout.columns)
+    except CorruptionError as error:
+        return [error]  # where nothing is known to be, nothing can be looked at
+    try:
         VectorStatistics(vectors_path, entry, fragment.schema).require_all()
     except CorruptionError as error:
         errors.append(error)

@@ -21,6 +21,7 @@ from bamquery.storage.encodings.plain_strings import PlainStrings
 from bamquery.storage.files.regular_file import regular_size
 from bamquery.storage.format.fragment_entry import FragmentEntry
 from bamquery.storage.format.layout import FragmentLayout, vector_count
+from bamquery.storage.format.lazy_sequence import LazySequence
 from bamquery.storage.format.storable_types import is_string_like, stored_index
 from bamquery.storage.fragments.check import check_fragment
 from bamquery.storage.fragments.schema_evolution import FragmentColumns
@@ -89,8 +90,9 @@ class Fragment:
         if size != entry.data_bytes:
             raise CorruptionError(f"{size} bytes instead of {entry.data_bytes}", path)
         if columns is not None and columns.schema != schema:
-            positions = list(columns.positions)
-            layout = replace(layout, columns=tuple(layout.columns[position] for position in positions))
+            positions, stored = list(columns.positions), layout.columns
+            chosen = LazySequence(len(positions), lambda place: stored[positions[place]])
+            layout = replace(layout, columns=chosen)
             schema = columns.schema
         return cls(path, entry, schema, layout, statistics, positions=positions)
 

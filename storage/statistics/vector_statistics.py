@@ -6,8 +6,9 @@ import base64
 import mmap
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,6 +39,7 @@ from bamquery.storage.statistics.vectors_file import (
     SECTIONS_KEY,
     Section,
     column_extents,
+    column_members,
     stored_sections,
 )
 
@@ -85,7 +87,7 @@ class VectorStatistics:
             raise CorruptionError(f"it cannot be read: {error}", path) from error
         self._schema = schema
         self._ready: set[int] = set()
-        self._known: set[int] = set()
+        self._members: dict[int, dict[str, Any]] = {}
         self._columns: dict[int, Any] = {}
         self._in_memory = self._size <= _WHOLE
         if self._in_memory:
@@ -102,17 +104,19 @@ class VectorStatistics:
         known = self._columns.get(position)
         if known is not None:
             return known
-        whole = self._column(position)
-        fields = [field for field in whole.type if not is_of_parts(field.name) and field.name != PACKING]
+        own = {
+            name: member
+            for name, member in self._column(position).items()
+            if not is_of_parts(name) and name != PACKING
+        }
         with self._lock:
             unseen = self._load_section(2 * position)
-            children = [whole.field(field.name) for field in fields]
             if unseen:
-                for child in children:
-                    self._validate(position, child)
-            column: Any = pa.StructArray.from_arrays(children, fields=fields)
-            if unseen and not _plausible(column, self.layout.columns[position], self._rows):
+                for member in own.values():
+                    self._validate(position, member)
+            if unseen and not _plausible(own, self.layout.columns[position], self._rows):
                 raise self._damaged_statistics(position)
+            column: Any = pa.StructArray.from_arrays(list(own.values()), names=list(own))
             self._ready.add(2 * position)
             self._columns[position] = column
         return column
@@ -120,7 +124,7 @@ class VectorStatistics:
     def packing_parameters(self, position: int) -> NDArray[np.uint8]:
         """Decode parameters of an encoded column's vectors, a row of bytes each. Raises as `column` does."""
         self.column(position)
-        cells = self._column(position).field(PACKING)
+        cells = self._column(position)[PACKING]
         if cells.null_count:
             raise self._damaged_statistics(position)
         width = cells.type.byte_width
@@ -139,17 +143,18 @@ class VectorStatistics:
 
     def has_packed_parts(self, position: int) -> bool:
         """Whether a column is packed and its vectors have parts; nothing is read."""
-        return bool(self._column(position).type.get_field_index("part_low") >= 0)
+        return "part_low" in self._column(position)
 
     def _load_parts(self, position: int, member: str) -> Any:
         """The column's statistics with those of its parts in memory; None if it has no such member."""
-        column = self._column(position)
-        if column.type.get_field_index(member) < 0:
+        members = self._column(position)
+        if member not in members:
             return None
+        column: Any = self._batch.column(position)
         with self._lock:
             if self._load_section(2 * position + 1):
-                for name in (child.name for child in column.type if is_of_parts(child.name)):
-                    found = column.field(name)
+                for name in filter(is_of_parts, members):
+                    found = members[name]
                     self._validate(position, found)
                     lists = pa.types.is_fixed_size_list(found.type)
                     missing = found.null_count or (lists and part_values(column, name).null_count)
@@ -160,12 +165,11 @@ class VectorStatistics:
 
     def column_bytes(self, position: int) -> int:
         """What the file has of a column, decode parameters aside."""
-        if not self._sections:
+        if not self._crcs:
             return 0
-        sections = self._sections[2 * position : 2 * position + 2]
         encoding = self.layout.columns[position].encoding
         parameters = 0 if encoding is None else encoding.parameter_bytes * self._batch.num_rows
-        return sum(section.end - section.begin for section in sections) - parameters
+        return self._ends[2 * position + 2] - self._ends[2 * position] - parameters
 
     def require_all(self) -> None:
         """Read all that has not been read; raises as `column` does."""
@@ -203,59 +207,62 @@ class VectorStatistics:
             metadata = reader.schema.metadata or {}
             if metadata.get(FORMAT_KEY) not in KNOWN_FORMATS:
                 raise ValueError("it is not a vectors file of this version of BamQuery")
-            written = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(metadata[SCHEMA_KEY])))
-            self.layout = FragmentLayout.from_json(metadata[LAYOUT_KEY], self._path)
+            written = _schema(metadata[SCHEMA_KEY])
+            layout = FragmentLayout.from_json(metadata[LAYOUT_KEY], self._path)
             self._batch = reader.get_batch(0)
         if not written.equals(schema):
             raise ValueError("it describes columns of another schema")
-        require_layout(self.layout, schema, entry)
+        self.layout = require_layout(layout, schema, entry, self._path)
         if self._batch.num_rows != vector_count(entry.rows) or self._batch.schema.names != schema.names:
             raise ValueError("it describes another fragment")
-        self._sections, self._crcs = stored_sections(metadata[SECTIONS_KEY], len(schema), body)
+        self._ends, self._crcs = stored_sections(metadata[SECTIONS_KEY], len(schema), body)
         self._address = data.address
 
-    def _column(self, position: int) -> Any:
-        """A column of the file, of the type and at the places that it should have; nothing of it is read.
+    def _column(self, position: int) -> dict[str, Any]:
+        """A column's members, of the types and at the places that they should have; nothing of them is read.
 
         Of hundreds of columns a query names a few: others are not looked at.
         """
-        column: Any = self._batch.column(position)
-        if position not in self._known:
+        members = self._members.get(position)
+        if members is None:
             try:
-                self._require_column(position, column)
+                members = self._members[position] = self._require_column(position)
             except (pa.ArrowException, ValueError, TypeError) as error:
                 raise CorruptionError(f"it cannot be read: {error}", self._path) from error
-            self._known.add(position)
-        return column
+        return members
 
-    def _require_column(self, position: int, column: Any) -> None:
-        field = self._schema.field(position)
-        if self._in_memory and self._sections:  # first and last offsets of texts are about to be looked at
+    def _require_column(self, position: int) -> dict[str, Any]:
+        field, column = self._schema.field(position), self._batch.column(position)
+        if self._in_memory and self._crcs:  # first and last offsets of texts are about to be looked at
             self._compare(2 * position)
-        extents = column_extents(column, self._address)
-        types = {child.name: child.type for child in column.type}
+        members = column_members(column)
+        extents = column_extents(column, members, self._address)
+        types = {name: member.type for name, member in members.items()}
         if column.null_count or types not in _possible_types(field, self.layout.columns[position]):
             raise ValueError(f'the statistics of column "{field.name}" are not as they should be')
-        nowhere = Section(0, 0)
-        places = self._sections[2 * position : 2 * position + 2] or [nowhere, nowhere]
-        for place, extent in zip(places, extents, strict=True):
+        for part, extent in enumerate(extents):
+            place = self._section(2 * position + part) if self._crcs else Section(0, 0)
             if extent is not None and not place.begin <= extent.begin <= extent.end <= place.end:
                 raise ValueError(f'the statistics of column "{field.name}" are not where they should be')
+        return members
 
     def _load_section(self, index: int) -> bool:
         """Have a section in memory; True where it must be looked through."""
         if index in self._ready:
             return False
-        if not self._sections:
+        if not self._crcs:
             return True
         if not self._in_memory:
             with self._open_file() as descriptor:
-                self._fill(descriptor, self._sections[index])
+                self._fill(descriptor, self._section(index))
         self._compare(index)
         return True
 
+    def _section(self, index: int) -> Section:
+        return Section(self._ends[index], self._ends[index + 1])
+
     def _compare(self, index: int) -> None:
-        section = self._sections[index]
+        section = self._section(index)
         with memoryview(self._memory) as contents:
             found = _native.crc32c(contents[section.begin : section.end])
         if found != self._crcs[index]:
@@ -280,6 +287,11 @@ class VectorStatistics:
         return CorruptionError(f'the statistics of column "{name}" are not as they should be', self._path)
 
 
+@lru_cache(maxsize=8)  # a table's fragments were written with one schema, or few
+def _schema(text: bytes) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
+
+
 def _possible_types(field: Any, place: ColumnLayout) -> list[dict[str, Any]]:
     """Of the members of a column's statistics; a packed column may have parts, and may not."""
     kind: Any = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
@@ -298,18 +310,17 @@ def _possible_types(field: Any, place: ColumnLayout) -> list[dict[str, Any]]:
     return [wanted | (part_types(field.type) if has_parts(field.type) else {})]
 
 
-def _plausible(column: Any, place: ColumnLayout, rows: int) -> bool:
+def _plausible(members: Mapping[str, Any], place: ColumnLayout, rows: int) -> bool:
     """False where counts or checksums are missing, or a vector claims more nulls or NaNs than it has rows.
 
     Readers hand these counts to Arrow.
     """
-    if any(column.field(child.name).null_count for child in column.type if child.name not in ("min", "max")):
+    if any(member.null_count for name, member in members.items() if name not in ("min", "max")):
         return False
-    missing = column.field("null_count").to_numpy().astype(np.int64)
+    missing = members["null_count"].to_numpy()
     if not place.has_nulls and missing.any():
         return False
-    if column.type.get_field_index("nan_count") >= 0:
-        missing = missing + column.field("nan_count").to_numpy()
-    return bool(
-        np.all(missing <= rows - VECTOR_ROWS * np.arange(len(missing))) and np.all(missing <= VECTOR_ROWS)
-    )
+    if "nan_count" in members:
+        missing = missing.astype(np.int64) + members["nan_count"].to_numpy()
+    last = rows - VECTOR_ROWS * (len(missing) - 1)
+    return not len(missing) or bool(missing.max() <= VECTOR_ROWS and missing[-1] <= last)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Any, Final
 
 import pyarrow as pa
@@ -134,7 +134,7 @@ def sections(data: Any) -> list[Section]:
     Of a file's buffers only the places are looked at.
 
     Raises:
-        ValueError, TypeError: buffers of one section are in another one, or not as `column_extents` says.
+        ValueError, TypeError: buffers of one section are in another one, or not as `column_members` says.
     """
     with pa.ipc.open_file(pa.py_buffer(data)) as reader:
         return batch_sections(reader.get_batch(0), pa.py_buffer(data).address)
@@ -142,7 +142,11 @@ def sections(data: Any) -> list[Section]:
 
 def batch_sections(batch: pa.RecordBatch, address: int) -> list[Section]:
     """The same of the file's batch, where the file is at that address."""
-    extents = [extent for column in batch.columns for extent in column_extents(column, address)]
+    extents = [
+        extent
+        for column in batch.columns
+        for extent in column_extents(column, column_members(column), address)
+    ]
     known = [extent for extent in extents if extent is not None]
     if not known:
         return []
@@ -158,18 +162,20 @@ def batch_sections(batch: pa.RecordBatch, address: int) -> list[Section]:
     return found[::-1]
 
 
-def stored_sections(text: bytes, columns: int, body: Section) -> tuple[list[Section], list[int]]:
+def stored_sections(text: bytes, columns: int, body: Section) -> tuple[list[int], list[int]]:
     """What `sections_text` made, of a file with so many columns: sections that fill `body`, and checksums.
+
+    Returns where the first section begins and where each ends; with no section, nothing is in `body`.
 
     Raises:
         ValueError, TypeError: it cannot be.
     """
     pairs = json.loads(text)
-    ends = list(accumulate((length for length, _ in pairs), initial=body.begin))
-    fills = ends[-1] == body.end and len(pairs) in (0, 2 * columns)
-    if not fills or any(type(end) is not int or begin > end for begin, end in pairwise(ends)):
+    lengths = [length for length, _ in pairs]
+    known = set(map(type, lengths)) <= {int} and min(lengths, default=0) >= 0
+    if not known or len(pairs) not in (0, 2 * columns) or sum(lengths) != body.end - body.begin:
         raise ValueError("its sections are not what is between head and tail")
-    return [Section(begin, end) for begin, end in pairwise(ends)], [crc for _, crc in pairs]
+    return list(accumulate(lengths, initial=body.begin)), [crc for _, crc in pairs]
 
 
 def sections_text(found: Sequence[Section], crcs: Sequence[int]) -> bytes:
@@ -182,26 +188,38 @@ def sections_text(found: Sequence[Section], crcs: Sequence[int]) -> bytes:
     return f"[{','.join(pairs)}]".encode()
 
 
-def column_extents(column: Any, address: int) -> tuple[Section | None, Section | None]:
-    """Where buffers of a column's vectors are, and those of their parts; None: there are none.
+def column_members(column: Any) -> dict[str, Any]:
+    """The members of a column of the file by their names, compared with its length.
 
     Raises:
-        pyarrow.ArrowInvalid: its members are not as long as they should be; first and last offsets of texts
-            are looked at, too.
-        TypeError: it has no members.
+        pyarrow.ArrowInvalid: they are not as long as they should be; first and last offsets of texts are
+            looked at, too.
+        ValueError, TypeError: two have one name, or it has none.
     """
     column.validate()  # before members are taken: Arrow ends the process where a length cannot be
+    members = {child.name: column.field(index) for index, child in enumerate(column.type)}
+    if len(members) != column.type.num_fields:
+        raise ValueError("two members have one name")
+    return members
+
+
+def column_extents(
+    column: Any, members: Mapping[str, Any], address: int
+) -> tuple[Section | None, Section | None]:
+    """Where buffers of a column's vectors are, and those of their parts; None: there are none.
+
+    `members` are its `column_members`.
+    """
     own: list[pa.Buffer | None] = [column.buffers()[0]]
     parts: list[pa.Buffer | None] = []
-    for child in column.type:
-        (parts if is_of_parts(child.name) else own).extend(column.field(child.name).buffers())
+    for name, member in members.items():
+        (parts if is_of_parts(name) else own).extend(member.buffers())
     return _extent(own, address), _extent(parts, address)
 
 
 def _extent(buffers: Sequence[pa.Buffer | None], address: int) -> Section | None:
-    places = [
-        (buffer.address - address, buffer.size) for buffer in buffers if buffer is not None and buffer.size
-    ]
-    if not places:
+    places = [(buffer.address, buffer.size) for buffer in buffers if buffer is not None]
+    known = [(begin - address, begin - address + size) for begin, size in places if size]
+    if not known:
         return None
-    return Section(min(begin for begin, _ in places), max(begin + size for begin, size in places))
+    return Section(min(begin for begin, _ in known), max(end for _, end in known))

@@ -254,7 +254,7 @@ def _zones(statistics: Any, rows: NDArray[np.int64]) -> Zones:
     nulls = statistics.field("null_count").to_numpy().astype(np.int64)
     has_nans = statistics.type.get_field_index("nan_count") != -1
     nans = statistics.field("nan_count").to_numpy().astype(np.int64) if has_nans else np.zeros_like(nulls)
-    known = minimum.is_valid().to_numpy(zero_copy_only=False)
+    known = _valid(minimum)
     return Zones(
         rows=rows,
         minimum=minimum,
@@ -262,8 +262,15 @@ def _zones(statistics: Any, rows: NDArray[np.int64]) -> Zones:
         nulls=nulls,
         nans=nans,
         known=known,
-        unbounded=known & maximum.is_null().to_numpy(zero_copy_only=False),
+        unbounded=known & ~_valid(maximum),
     )
+
+
+def _valid(values: Any) -> NDArray[np.bool_]:
+    if not values.null_count:  # of most columns
+        return np.ones(len(values), np.bool_)
+    found: NDArray[np.bool_] = values.is_valid().to_numpy(zero_copy_only=False)
+    return found
 
 
 def _counts(values: Any) -> NDArray[Any]:
@@ -271,10 +278,11 @@ def _counts(values: Any) -> NDArray[Any]:
     kind = values.type
     if not pa.types.is_integer(kind):
         values = values.view(pa.int32() if kind.bit_width == 32 else pa.int64())
-    found: NDArray[Any] = values.fill_null(0).to_numpy()
+    found: NDArray[Any] = (values.fill_null(0) if values.null_count else values).to_numpy()
     return found
 
 
 def _where_true(comparison: Any) -> NDArray[np.bool_]:
-    result: NDArray[np.bool_] = comparison.fill_null(False).to_numpy(zero_copy_only=False)
+    known = comparison.fill_null(False) if comparison.null_count else comparison
+    result: NDArray[np.bool_] = known.to_numpy(zero_copy_only=False)
     return result

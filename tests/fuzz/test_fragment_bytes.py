@@ -1,6 +1,7 @@
 """Fragments with any bytes: values or an error, and never a crash; also where the checksum fits."""
 
 import dataclasses
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +12,12 @@ import pytest
 from bamquery._native import crc32c
 from bamquery.errors import CorruptionError
 from bamquery.storage.files.filesystem import POSIX
+from bamquery.storage.format.layout import ALIGNMENT
+from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.writer import BatchRows, write_fragment
 from bamquery.storage.statistics.vector_statistics import VectorStatistics
 from bamquery.storage.statistics.vectors_file import (
+    LAYOUT_KEY,
     SECTIONS_KEY,
     describe_vectors_file,
     sections,
@@ -103,3 +107,22 @@ def test_statistics_that_cannot_be_are_refused(tmp_path, change):
     with pytest.raises(CorruptionError) as caught:
         VectorStatistics(tmp_path / entry.vectors_name, forged, batch.schema).require_all()
     assert caught.value.path == tmp_path / entry.vectors_name
+
+
+def test_a_layout_outside_of_the_file_is_refused_with_its_column(tmp_path):
+    """Layouts are looked at when their columns are: others are read, and a check says what is wrong."""
+    batch = rows()
+    entry = write_fragment(POSIX, tmp_path, "f", batch.schema, BatchRows([batch]))
+    with pa.ipc.open_file(pa.py_buffer((tmp_path / entry.vectors_name).read_bytes())) as reader:
+        metadata, statistics = reader.schema.metadata, reader.get_batch(0)
+    layout = json.loads(metadata[LAYOUT_KEY])
+    layout["columns"][1]["values"][0] += entry.data_bytes // ALIGNMENT * ALIGNMENT
+    forged = forge(tmp_path, entry, statistics, metadata | {LAYOUT_KEY: json.dumps(layout)})
+    fragment = Fragment.open(tmp_path, forged, batch.schema)
+    message = 'it cannot be read: its layout of column "real" does not fit the file'
+    for used in (fragment.column, fragment.zone_map.column, fragment.has_parts):
+        with pytest.raises(CorruptionError, match=message) as caught:
+            used("real")
+        assert caught.value.path == tmp_path / entry.vectors_name
+    assert fragment.zone_map.column("id").minimum.to_pylist() == [0, 1024, 2048]
+    assert [str(error) for error in fragment.check()] == [str(caught.value)]

@@ -82,6 +82,9 @@ class _Stages:
         self._discarded: list[LoadingChunk] = []
         self._lists: weakref.WeakSet[VectorList] = weakref.WeakSet()
         """Those that chunks still have."""
+        self._coming: list[ListedChunk] = []
+        """Chunks of which no row has passed yet."""
+        self._state.on_streamed_cold = self._ask_everywhere
         self._ends: list[Any] = []
         """Events behind all that the scan's streams were given."""
         self._reading = ExitStack()
@@ -93,6 +96,7 @@ class _Stages:
         waiting: deque[ListedChunk] = deque()
         for listed in self._cut():
             waiting.append(listed)
+            self._coming.append(listed)
             # Of all that wait: what the chunks before them were found to need, these will, too.
             if max(map(self._ask_ahead, waiting)) and len(waiting) < _PAGES_AHEAD:
                 continue
@@ -124,12 +128,20 @@ class _Stages:
         Returns:
             Whether some are not pinned, and so may not be in memory.
         """
+        names = {self._state.columns[column].name for column in self._first_columns()}
+        return self._ask(listed, sorted(names | self._state.streamed_cold))
+
+    def _ask_everywhere(self, name: str) -> None:
+        """Have pages of one more column read for all chunks that are on their way."""
+        for listed in self._coming:
+            self._ask(listed, [name])
+
+    def _ask(self, listed: ListedChunk, names: Sequence[str]) -> bool:
         state, resident = self._state, listed.listed.resident
         if state.direct or not listed.chunk.rows:
             return False
         found = False
-        names = {state.columns[column].name for column in self._first_columns()}
-        for name in sorted(names | state.streamed_cold):
+        for name in names:
             for buffer in ("values", "validity"):
                 if state.pinned_run(resident, name, buffer) is None:
                     found = True
@@ -205,6 +217,7 @@ class _Stages:
 
     def select(self, loading: LoadingChunk) -> Callable[[], CudaFrame | None]:
         self._session.enter()
+        self._coming = [listed for listed in self._coming if listed.chunk is not loading.chunk]
         memory = loading.memory
         if memory is None:
             # Zone maps left nothing, yet the first step's columns had to be looked at.

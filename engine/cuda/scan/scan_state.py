@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -108,6 +108,8 @@ class ScanState(ScanClock, Closeable):
         self.read_ahead: Final = ReadAhead()
         self.streamed_cold: Final[set[str]] = set()
         """Columns that were streamed, for rows that had passed, and not in the page cache."""
+        self.on_streamed_cold: Callable[[str], None] = lambda column: None
+        """Is told of each of them before it is streamed for the first time."""
         self._started = time.perf_counter()
         self._note()
 
@@ -158,6 +160,12 @@ class ScanState(ScanClock, Closeable):
     def load_rings(self) -> Rings:
         """For whole vectors."""
         return self._open_rings("vectors")
+
+    def note_streamed_cold(self, column: str) -> None:
+        """A column is about to be streamed that is not in the page cache."""
+        if column not in self.streamed_cold:
+            self.streamed_cold.add(column)
+            self.on_streamed_cold(column)
 
     def pin(self, fragment: Fragment, extent: Extent) -> PinnedExtent | str:
         """A buffer that the GPU reaches where the page cache has it, or why it does not."""

@@ -13,14 +13,10 @@ from bamquery.storage.encodings.encoding import BufferShape, ColumnShape, Footpr
 from bamquery.storage.encodings.fsst.parameters import (
     FSST_VECTOR,
     SYMBOLS_BY_CODE,
-    code_bytes,
-    find_fault,
-    payload_bytes,
     stored_bytes,
 )
 from bamquery.storage.encodings.fsst.vectors import FsstVectors, string_array
 from bamquery.storage.encodings.plain import ColumnPlace
-from bamquery.storage.format.layout import vector_count
 from bamquery.storage.readers.block_reader import BlockReader, ReadCounters
 
 _ENDS: Final = 1, 16
@@ -43,11 +39,7 @@ class FsstColumn:
         self._symbols = encoding.symbols
         self._packing = packing
         self.parameters: NDArray[Any] = packing.reshape(-1).view(FSST_VECTOR)
-        rows = place.vector_rows(np.arange(vector_count(place.rows), dtype=np.int64))
-        self._require_parameters(rows, encoding.plain_bytes)
-        self.payload_starts: NDArray[np.int64] = self.parameters["offset"].astype(np.int64)
-        self._lengths = payload_bytes(self.parameters, rows)
-        self._code_bytes = code_bytes(self.parameters, rows)
+        self._require_parameters(encoding.plain_bytes)
         self._column = packing, place.rows, place.layout.values.length
 
     def read_vectors(
@@ -128,14 +120,18 @@ class FsstColumn:
     def _ranges(self, vectors: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         return self._place.layout.values.offset + self.payload_starts[vectors], self._lengths[vectors]
 
-    def _require_parameters(self, rows: NDArray[np.int64], plain_bytes: int) -> None:
+    def _require_parameters(self, plain_bytes: int) -> None:
         """Payloads lie end to end and fill the buffer; nulls are where statistics know of some."""
-        place, parameters = self._place, self.parameters
-        fault = find_fault(parameters, rows, place.layout.values.length)
+        place, data_bytes = self._place, self._place.layout.values.length
+        try:
+            found = _native.check_fsst_column(self._packing, place.rows, data_bytes)
+        except ValueError as error:
+            raise place.corrupt_column(str(error)) from error
+        self.payload_starts, self._lengths, self._code_bytes, strings, fault = found
         if fault is not None:
             raise place.corrupt(*fault)
-        if int(parameters["plain_bytes"].astype(np.int64).sum()) != plain_bytes:
+        if strings != plain_bytes:
             raise place.corrupt_column("how long its strings are is said in two ways")
-        odd = (parameters["has_nulls"] != 0) != (place.null_counts > 0)
+        odd = (self.parameters["has_nulls"] != 0) != (place.null_counts > 0)
         if odd.any():
             raise place.corrupt(int(np.argmax(odd)), "whether it has nulls is said in two ways")

@@ -10,18 +10,11 @@ from numpy.typing import NDArray
 
 from bamquery import _native
 from bamquery.storage.encodings.encoding import BufferShape, ColumnShape, Footprint
-from bamquery.storage.encodings.packed.parameters import (
-    PACKED_VECTOR,
-    find_fault,
-    has_nulls,
-    payload_bytes,
-    payload_starts,
-    referring_rows,
-)
+from bamquery.storage.encodings.packed.parameters import PACKED_VECTOR
 from bamquery.storage.encodings.packed.single_rows import SingleRows
 from bamquery.storage.encodings.packed.vectors import PackedVectors
 from bamquery.storage.encodings.plain import ColumnPlace
-from bamquery.storage.format.layout import PackedLayout, vector_count
+from bamquery.storage.format.layout import PackedLayout
 from bamquery.storage.format.storable_types import value_kind
 from bamquery.storage.readers.block_reader import BlockReader, ReadCounters
 
@@ -39,14 +32,16 @@ class PackedColumn:
         assert encoding is not None
         self._place = place
         self._encoding: PackedLayout = encoding
-        self._kind = value_kind(place.type)
         self._packing = packing
         self.parameters: NDArray[Any] = packing.reshape(-1).view(PACKED_VECTOR)
-        rows = place.vector_rows(np.arange(vector_count(place.rows), dtype=np.int64))
-        self.payload_starts: NDArray[np.int64] = payload_starts(self.parameters)
-        self.payload_sizes: NDArray[np.int64] = payload_bytes(self.parameters, rows, self._kind)
-        self._require_parameters()
-        self._referring = referring_rows(self.parameters, rows)
+        try:
+            self.payload_starts, self.payload_sizes, self._referring, fault = _native.check_packed_column(
+                value_kind(place.type), packing, place.rows, place.layout.values.length, place.null_counts
+            )
+        except ValueError as error:
+            raise place.corrupt_column(str(error)) from error
+        if fault is not None:
+            raise place.corrupt(*fault)
         self._single = SingleRows(place, packing, encoding, refers=bool(self._referring.any()))
 
     def read_vectors(
@@ -98,19 +93,3 @@ class PackedColumn:
 
     def _ranges(self, vectors: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         return self._place.layout.values.offset + self.payload_starts[vectors], self.payload_sizes[vectors]
-
-    def _require_parameters(self) -> None:
-        """Payloads lie end to end and fill the buffer; codes of NULL are where statistics know of nulls."""
-        place, parameters, size = self._place, self.parameters, self._place.layout.values.length
-        fault = find_fault(parameters, self.payload_sizes, self._kind, size)
-        if fault is not None:
-            raise place.corrupt(fault[0], fault[1])
-        ends = np.cumsum(self.payload_sizes)
-        gaps = self.payload_starts != np.concatenate([[0], ends[:-1]])
-        if ends[-1] != size:
-            gaps[-1] = True
-        if gaps.any():
-            raise place.corrupt(int(np.argmax(gaps)), "its values do not lie behind those before")
-        odd = has_nulls(parameters) != (place.null_counts > 0)
-        if odd.any():
-            raise place.corrupt(int(np.argmax(odd)), "whether it has nulls is said in two ways")

@@ -13,6 +13,7 @@
 #include "storage/native/packed/decode.hpp"
 #include "storage/native/packed/packing/pack.hpp"
 #include "storage/native/packed/packing/sample.hpp"
+#include "storage/native/packed/parameters.hpp"
 #include "storage/native/packed/parts.hpp"
 #include "storage/native/packed/selecting/compare.hpp"
 #include "storage/native/packed/selecting/fetch.hpp"
@@ -215,6 +216,27 @@ py::tuple py_packed_parts(const std::string& kind_name, const py::object& payloa
   return py::make_tuple(bounds, copy_of(found.crcs), copy_of(found.escape_crcs));
 }
 
+py::tuple py_check_packed_column(const std::string& kind_name, const py::object& parameters,
+                                 std::int64_t column_rows, std::int64_t data_bytes,
+                                 const RowArray& null_counts) {
+  const Kind& kind = find_kind(kind_name);
+  const ByteView of_vectors(parameters, false);
+  const auto vectors = span_of<PackedVector>(of_vectors, "parameters have 16 bytes a vector");
+  const auto count = static_cast<py::ssize_t>(vectors.size());
+  py::array_t<std::int64_t> starts(count);
+  py::array_t<std::int64_t> sizes(count);
+  py::array_t<double> referring(count);
+  const PackedColumnPayloads payloads{starts.mutable_data(), sizes.mutable_data(), referring.mutable_data()};
+  std::optional<PackedColumnFault> fault;
+  {
+    const py::gil_scoped_release unlocked;
+    fault = check_packed_column(kind.kind, vectors, column_rows, data_bytes, as_span(null_counts), payloads);
+  }
+  py::object found = py::none();
+  if (fault) found = py::make_tuple(fault->vector, fault->what);
+  return py::make_tuple(starts, sizes, referring, found);
+}
+
 py::array_t<std::int64_t> py_packed_places(const std::string& kind_name, const py::object& parameters,
                                            std::int64_t column_rows, std::int64_t data_bytes,
                                            const RowArray& rows) {
@@ -365,6 +387,8 @@ void bind_packed(py::module_& module) {
              arg("checksums"), arg("rows"), arg("values"), arg("bitmap"));
   module.def("packed_parts", &py_packed_parts, arg("kind"), arg("payload"), arg("starts"), arg("parameters"),
              arg("rows"), arg("divisor"), arg("origin"));
+  module.def("check_packed_column", &py_check_packed_column, arg("kind"), arg("parameters"),
+             arg("column_rows"), arg("data_bytes"), arg("null_counts"));
   module.def("packed_places", &py_packed_places, arg("kind"), arg("parameters"), arg("column_rows"),
              arg("data_bytes"), arg("rows"));
   module.def("count_packed_blocks", &py_count_packed_blocks, arg("kind"), arg("parameters"),

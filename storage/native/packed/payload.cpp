@@ -22,28 +22,27 @@ PackedKind packed_kind(ValueKind kind) {
   }
 }
 
-void throw_packed_fault(std::int64_t vector, PackedFault fault) {
-  const char* what = "";
+const char* packed_fault_text(PackedFault fault) {
   switch (fault) {
     case PackedFault::kNone:
       break;
     case PackedFault::kForm:
-      what = "its form is none of this type";
-      break;
+      return "its form is none of this type";
     case PackedFault::kExponent:
-      what = "its exponent is impossible";
-      break;
+      return "its exponent is impossible";
     case PackedFault::kBits:
-      what = "its codes are too wide";
-      break;
+      return "its codes are too wide";
     case PackedFault::kEscapes:
-      what = "it has more escapes than codes";
-      break;
+      return "it has more escapes than codes";
     case PackedFault::kPayload:
-      what = "its values lie outside of the column's data";
-      break;
+      return "its values lie outside of the column's data";
   }
-  throw std::invalid_argument("packed vector " + std::to_string(vector) + " cannot be: " + what);
+  return "";
+}
+
+void throw_packed_fault(std::int64_t vector, PackedFault fault) {
+  throw std::invalid_argument("packed vector " + std::to_string(vector) +
+                              " cannot be: " + packed_fault_text(fault));
 }
 
 Payload::Payload(std::span<const std::byte> data, std::int64_t start, const PackedVector& vector,

@@ -49,6 +49,9 @@ auto with_packed_type(ValueKind kind, Function&& function) {
   }
 }
 
+/// What is wrong with parameters, as errors say it of a vector; empty where nothing is.
+const char* packed_fault_text(PackedFault fault);
+
 /// std::invalid_argument that names vector number `vector` and what is wrong with its parameters.
 [[noreturn]] void throw_packed_fault(std::int64_t vector, PackedFault fault);
 

@@ -224,8 +224,8 @@ class ColumnLoads:
             self.planned += zip((column.name for column in columns), choices, strict=True)
         for column, choice in zip(columns, choices, strict=True):
             if column.name in cold and choice.strategy is Strategy.STREAM:
-                self.chunk.state.streamed_cold.add(column.name)
                 self.chunk.ask_ahead(column.name)
+                self.chunk.state.note_streamed_cold(column.name)
         found: dict[ScanColumn, ReadColumn] = {}
         of_blocks: list[ScanColumn] = []
         begun = time.perf_counter()

@@ -8,6 +8,7 @@
 
 #include "driver/native/bindings/bindings.hpp"
 #include "driver/native/bindings/buffers.hpp"
+#include "storage/native/packed/fsst/check_strings.hpp"
 #include "storage/native/packed/fsst/pack_strings.hpp"
 #include "storage/native/packed/fsst/train.hpp"
 #include "storage/native/packed/fsst/unpack_strings.hpp"
@@ -124,6 +125,26 @@ struct ColumnView {
   StringColumn column;
 };
 
+py::tuple py_check_fsst_column(const py::object& parameters, std::int64_t column_rows,
+                               std::int64_t data_bytes) {
+  const ColumnView given(parameters, column_rows, data_bytes);
+  const auto count = static_cast<py::ssize_t>(given.column.vectors.size());
+  py::array_t<std::int64_t> starts(count);
+  py::array_t<std::int64_t> sizes(count);
+  py::array_t<std::int64_t> code_bytes(count);
+  const StringColumnPayloads payloads{starts.mutable_data(), sizes.mutable_data(), code_bytes.mutable_data()};
+  std::optional<StringColumnFault> fault;
+  std::uint64_t plain_bytes = 0;
+  {
+    const py::gil_scoped_release unlocked;
+    fault = check_string_column(given.column, payloads);
+    plain_bytes = plain_string_bytes(given.column);
+  }
+  py::object found = py::none();
+  if (fault) found = py::make_tuple(fault->vector, fault->what);
+  return py::make_tuple(starts, sizes, code_bytes, plain_bytes, found);
+}
+
 py::array_t<std::int64_t> py_fsst_places(const py::object& parameters, std::int64_t column_rows,
                                          std::int64_t data_bytes, const RowArray& rows) {
   const ColumnView given(parameters, column_rows, data_bytes);
@@ -178,6 +199,8 @@ void bind_fsst(py::module_& module) {
              arg("data_start"), arg("validity"));
   module.def("fsst_unpack", &py_fsst_unpack, arg("symbols"), arg("payload"), arg("starts"), arg("parameters"),
              arg("rows"), arg("positions"));
+  module.def("check_fsst_column", &py_check_fsst_column, arg("parameters"), arg("column_rows"),
+             arg("data_bytes"));
   module.def("fsst_places", &py_fsst_places, arg("parameters"), arg("column_rows"), arg("data_bytes"),
              arg("rows"));
   module.def("fsst_ranges", &py_fsst_ranges, arg("parameters"), arg("column_rows"), arg("data_bytes"),

@@ -21,7 +21,9 @@ const char* string_fault(const StringVector& vector, std::uint32_t rows) {
   for (std::uint32_t part = 0; part < kStringParts; ++part) {
     const std::uint32_t start = vector.part_start(part);
     if (vector.part_ends[part] < start) return "its parts do not ascend";
-    if (part >= parts && vector.part_ends[part] != start) return "it has parts without rows";
+  }
+  for (std::uint32_t part = parts; part < kStringParts; ++part) {
+    if (vector.part_ends[part] != vector.part_start(part)) return "it has parts without rows";
   }
   const std::uint64_t stored = vector.stored_bytes();
   if (vector.is_compressed() ? vector.plain_bytes > kMostPlainOfStored * stored

@@ -6,15 +6,12 @@
 #include <utility>
 
 #include "driver/native/files/block_ranges.hpp"
+#include "storage/native/packed/parameters.hpp"
 
 namespace bamquery {
 namespace {
 
 constexpr std::int64_t kWord = 8;
-
-// Codes of at most so many bits are a small dictionary, any of whose values may be frequent; of wider ones
-// few rows are escapes. See WindowSearch.
-constexpr std::uint32_t kDictionaryBits = 6;
 
 // What lies behind a vector's codes: where in its payload, and how likely a row wants some of it.
 struct RestArea {
@@ -24,12 +21,12 @@ struct RestArea {
 };
 
 RestArea rest_area(const PackedVector& vector, std::uint32_t rows, std::uint32_t width) {
+  const double chance = referring_chance(vector, rows);
   if (vector.is_raw()) {
-    return {packed_bitmap_start(rows, width), vector.has_nulls() ? kPackedBitmapBytes : 0u, 1.0};
+    return {packed_bitmap_start(rows, width), vector.has_nulls() ? kPackedBitmapBytes : 0u, chance};
   }
-  const double among = vector.bits <= kDictionaryBits ? static_cast<double>(1u << vector.bits) : rows;
   return {packed_code_bytes(vector.bits, rows), std::uint64_t{vector.escape_bytes()} * vector.escapes(),
-          std::min(static_cast<double>(vector.escapes()) / among, 1.0)};
+          chance};
 }
 
 // How likely it is that one of so many rows asks, each with that chance; a fraction of what `std::pow` takes.

@@ -24,6 +24,7 @@ from bamquery.storage.statistics import vector_statistics
 from bamquery.storage.statistics.vector_statistics import VectorStatistics
 from bamquery.storage.statistics.vectors_file import (
     Section,
+    column_members,
     describe_vectors_file,
     sections,
     sections_text,
@@ -168,8 +169,7 @@ def test_sections_that_are_not_those_of_their_columns(
 def test_sections_that_cannot_be(text: bytes) -> None:
     with pytest.raises(ValueError, match="not what is between head and tail"):
         stored_sections(text, 1, Section(16, 32))
-    found = [Section(16, 24), Section(24, 32)]
-    assert stored_sections(b"[[8,1],[8,2]]", 1, Section(16, 32)) == (found, [1, 2])
+    assert stored_sections(b"[[8,1],[8,2]]", 1, Section(16, 32)) == ([16, 24, 32], [1, 2])
 
 
 def test_members_of_a_length_that_cannot_be(path: Path) -> None:
@@ -182,6 +182,13 @@ def test_members_of_a_length_that_cannot_be(path: Path) -> None:
         wrong = contents[:place] + struct.pack("<q", -3) + contents[place + 8 :]
         with pytest.raises((pa.ArrowException, OSError, ValueError)):
             sections(pa.py_buffer(wrong))
+
+
+def test_members_of_one_name() -> None:
+    """Which of them is meant nobody can say."""
+    twice: Any = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=["min", "min"])
+    with pytest.raises(ValueError, match="one name"):
+        column_members(twice)
 
 
 def test_a_file_that_changes_later(

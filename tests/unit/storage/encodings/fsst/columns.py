@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamquery import _native
-from bamquery.storage.encodings.fsst.parameters import FSST_VECTOR, code_bytes, payload_bytes
+from bamquery.storage.encodings.fsst.parameters import FSST_VECTOR
 from bamquery.storage.format.layout import VECTOR_ROWS
 from docs.tools.packed_decoder import decode_strings
+from tests.unit.storage.encodings.fsst.parameter_oracle import code_bytes, payload_bytes
 
 Texts = Sequence[bytes | None]
 LOAD = 16

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from bamquery import _native
-from bamquery.storage.encodings.fsst.parameters import SYMBOLS, find_fault
+from bamquery.storage.encodings.fsst.parameters import PARTS, SYMBOLS
 from tests.unit.storage.encodings.fsst.columns import PackedTexts, codes_at, pack, sentences
+from tests.unit.storage.encodings.fsst.parameter_oracle import code_bytes, find_fault, payload_bytes
 
 
 def honest() -> PackedTexts:
@@ -31,6 +32,19 @@ def change_part(part: int, by: int) -> Callable[[PackedTexts], None]:
     return apply
 
 
+def check(packed: PackedTexts, *, more: int = 0) -> tuple[int, str] | None:
+    """What the one look at a whole column finds; the oracle finds the same. `more`: bytes of the data."""
+    size = len(packed.payload) + more
+    starts, lengths, codes, plain, fault = _native.check_fsst_column(packed.parameters, packed.rows, size)
+    assert fault == find_fault(packed.parameters, packed.counts, size)
+    if fault is None:
+        assert np.array_equal(starts, packed.starts)
+        assert np.array_equal(lengths, payload_bytes(packed.parameters, packed.counts))
+        assert np.array_equal(codes, code_bytes(packed.parameters, packed.counts))
+        assert plain == int(packed.parameters["plain_bytes"].sum())
+    return fault
+
+
 @pytest.mark.parametrize(
     ("apply", "reason"),
     [
@@ -45,9 +59,9 @@ def change_part(part: int, by: int) -> Callable[[PackedTexts], None]:
 )
 def test_impossible_parameters(apply: Callable[[PackedTexts], None], reason: str) -> None:
     packed = honest()
-    assert find_fault(packed.parameters, packed.counts, len(packed.payload)) is None
+    assert check(packed) is None
     apply(packed)
-    found = find_fault(packed.parameters, packed.counts, len(packed.payload))
+    found = check(packed)
     assert found is not None
     assert found[0] == 1
     assert reason in found[1]
@@ -60,17 +74,39 @@ def test_impossible_parameters(apply: Callable[[PackedTexts], None], reason: str
 def test_parts_without_rows_and_payloads_elsewhere() -> None:
     packed = honest()
     packed.parameters["part_ends"][2][7] += 1
-    found = find_fault(packed.parameters, packed.counts, len(packed.payload))
+    found = check(packed)
     assert found == (2, "it has parts without rows")
     packed = honest()
     packed.parameters["offset"][1] += 16
-    found = find_fault(packed.parameters, packed.counts, len(packed.payload))
+    found = check(packed)
     assert found == (1, "its values do not lie behind those before")
-    assert find_fault(honest().parameters, packed.counts, len(packed.payload) + 16) is not None
+    assert check(honest(), more=16) is not None
     packed = honest()
     packed.payload = packed.payload[:-16].copy()
     with pytest.raises(ValueError, match="vector 2 of strings cannot be: it lies outside"):
         packed.unpack()
+
+
+def test_any_parameters_are_checked_as_the_oracle_checks_them() -> None:
+    """One number of an honest column is another, at any vector; and any bytes at all."""
+    random, found = np.random.default_rng(4), set()
+    whole = pack([None if random.random() < 0.1 else text for text in sentences(3500)])
+    assert check(whole) is None
+    for _ in range(400):
+        packed = replace(whole, parameters=whole.parameters.copy())
+        raw = packed.parameters.view(np.uint8).reshape(-1, 48)
+        raw[random.integers(0, len(raw)), random.integers(0, 48)] ^= np.uint8(1 << random.integers(0, 8))
+        found.add(check(packed))
+    random_ends = replace(whole, parameters=whole.parameters.copy())
+    for _ in range(100):  # parts that both descend and have no rows
+        random_ends.parameters["part_ends"][3] = random.integers(0, 3, PARTS)
+        found.add(check(random_ends))
+        bits = random.integers(0, 256, whole.parameters.nbytes).astype(np.uint8)
+        check(replace(whole, parameters=bits.view(whole.parameters.dtype)))
+    assert len({fault[1] for fault in found if fault is not None}) == 6
+    for rows in (2000, 5000, -1):
+        with pytest.raises(ValueError, match="not those of so many rows"):
+            _native.check_fsst_column(whole.parameters, rows, len(whole.payload))
 
 
 def test_ends_that_do_not_ascend() -> None:

@@ -5,7 +5,8 @@ import pytest
 
 from bamquery import _native
 from bamquery.storage.encodings.packed import parameters as known
-from bamquery.storage.encodings.packed.parameters import PACKED_VECTOR, find_fault, payload_bytes
+from bamquery.storage.encodings.packed.parameters import PACKED_VECTOR, has_nulls
+from tests.packed_parameters import column_fault, find_fault, payload_bytes, referring_rows
 from tests.unit.storage.encodings.packed.columns import KINDS, Packed, assert_same, decoded_type, pack
 
 GUARD = 64
@@ -153,6 +154,61 @@ def test_any_bytes_are_values_or_an_error(kind: str, seed: int) -> None:
 
 def zero_nulls(values, valid):
     return np.where(valid, values, np.zeros(1, values.dtype)), valid
+
+
+def check(column: Packed, null_counts: np.ndarray) -> tuple[int, str] | None:
+    """What the one look at a whole column finds; the oracle finds the same."""
+    sizes = payload_bytes(column.parameters, column.vector_rows, column.kind)
+    about = column.kind, column.parameters, column.rows, len(column.data), null_counts
+    starts, lengths, referring, fault = _native.check_packed_column(*about)
+    assert fault == column_fault(column.parameters, sizes, column.kind, len(column.data), null_counts)
+    if fault is None:
+        assert np.array_equal(starts, column.starts)
+        assert np.array_equal(lengths, sizes)
+        assert np.array_equal(referring, referring_rows(column.parameters, column.vector_rows))
+    return fault
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_column_is_checked_as_the_oracle_checks_it(kind: str) -> None:
+    """Any bytes, and honest columns of which one number is another."""
+    random = np.random.default_rng(5)
+    found = set()
+    for case in range(60):
+        rows = int(random.integers(1, 4 * 1024))
+        values = random.integers(0, random.choice([2, 5, 100]), rows).astype(decoded_type(kind))
+        honest = pack(kind, values, random.random(rows) < 0.9 if case % 2 else None)
+        nulls = has_nulls(honest.parameters).astype(np.int64)
+        assert check(honest, nulls) is None
+        name = str(random.choice(PACKED_VECTOR.names))
+        at = int(random.integers(len(nulls)))
+        was = honest.parameters[name][at]
+        bit = int(random.integers(8 * was.dtype.itemsize - 1))
+        honest.parameters[name][at] = was ^ was.dtype.type(1 << bit)
+        found.add(check(honest, nulls))
+        honest.parameters[name][at] = was
+        found.add(check(honest, nulls ^ (np.arange(len(nulls)) == at)))
+        wild = random.integers(0, 256, 16 * len(nulls)).astype(np.uint8).view(PACKED_VECTOR)
+        found.add(check(Packed(kind, rows, honest.data, wild, (1, 0)), nulls))
+    reasons = {fault[1] for fault in found if fault is not None}
+    assert len(reasons) == 7, reasons
+
+
+def test_payloads_lie_end_to_end_and_nulls_where_statistics_know_them() -> None:
+    packed = pack("int64", np.arange(5000) % 100)
+    none = np.zeros(5, np.int64)
+    packed.parameters["offset"][3] -= 1
+    assert check(packed, none) == (3, "its values do not lie behind those before")
+    packed.parameters["offset"][3] += 1
+    longer = Packed("int64", 5000, np.append(packed.data, np.zeros(16, np.uint8)), packed.parameters, (1, 0))
+    assert check(longer, none) == (4, "its values do not lie behind those before")
+    assert check(packed, np.array([0, 0, 7, 0, 7])) == (2, "whether it has nulls is said in two ways")
+    packed.parameters["offset"][1] = 0
+    packed.parameters["bits"][4] = 60
+    assert check(packed, np.ones(5, np.int64)) == (4, "its codes are too wide"), "that is worse than a gap"
+    for rows, counts in ((6000, none), (5000, none[:4]), (-1, none)):
+        with pytest.raises(ValueError, match="not those of so many rows"):
+            _native.check_packed_column("int64", packed.parameters, rows, len(packed.data), counts)
 
 
 def test_calls_that_do_not_fit_are_refused() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bamquery import _native
-from bamquery.storage.encodings.packed.parameters import payload_bytes
+from tests.packed_parameters import payload_bytes
 from tests.packed_steps import (
     LAST_STEP,
     PART_ROWS,

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from bamquery.storage.encodings.packed.parameters import escapes, has_short_escapes
+from bamquery.storage.encodings.packed.parameters import escapes
+from tests.packed_parameters import has_short_escapes
 from tests.unit.storage.encodings.packed.columns import pack
 
 ROWS = 1024

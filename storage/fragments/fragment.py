@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -115,6 +115,10 @@ class Fragment:
     def vector_count(self) -> int:
         """Number of vectors; the last may have fewer than 1,024 rows."""
         return vector_count(self.rows)
+
+    def ask_ahead(self, columns: Iterable[str], *, parts: bool = False) -> None:
+        """Have the system read statistics of columns, also of their `parts`; see `VectorStatistics`."""
+        self._statistics.ask_ahead((self._positions[column] for column in columns), parts=parts)
 
     def column_index(self, column: str) -> int:
         """Position of a column, by its exact name."""

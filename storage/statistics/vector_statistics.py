@@ -6,8 +6,8 @@ import base64
 import mmap
 import os
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -87,6 +87,7 @@ class VectorStatistics:
             raise CorruptionError(f"it cannot be read: {error}", path) from error
         self._schema = schema
         self._ready: set[int] = set()
+        self._asked: set[int] = set()
         self._members: dict[int, dict[str, Any]] = {}
         self._columns: dict[int, Any] = {}
         self._in_memory = self._size <= _WHOLE
@@ -162,6 +163,23 @@ class VectorStatistics:
                         raise self._damaged_statistics(position)
                 self._ready.add(2 * position + 1)
         return column
+
+    def ask_ahead(self, positions: Iterable[int], *, parts: bool) -> None:
+        """Have the system read those columns' statistics, also of their `parts`, before they are wanted.
+
+        Does not wait for them, and asks for nothing twice.
+
+        Raises:
+            CorruptionError: the file is missing, or has another size; StorageError: it cannot be opened.
+        """
+        wanted = [2 * position + part for position in positions for part in range(1 + parts)]
+        missing = [index for index in wanted if index not in self._ready]
+        if self._in_memory or not self._crcs or self._asked.issuperset(missing):
+            return
+        self._asked.update(missing)
+        with self._open_file() as descriptor, suppress(OSError):  # advice, where a file system takes any
+            for place in map(self._section, missing):
+                os.posix_fadvise(descriptor, place.begin, place.end - place.begin, os.POSIX_FADV_WILLNEED)
 
     def column_bytes(self, position: int) -> int:
         """What the file has of a column, decode parameters aside."""

@@ -43,6 +43,8 @@ _FIRST_ROWS: Final = 1 << 10
 """Of the first chunk where nothing is filtered, in vectors: it may be all that a LIMIT wants."""
 _FIRST_BYTES: Final = 256 << 20
 """Of pages that are on their way before it is known which of them are needed."""
+_FIRST_FRAGMENTS: Final = 64
+"""Whose statistics are on their way before the first of them are looked through."""
 _PAGES_AHEAD: Final = 3
 """Chunks whose pages are on their way into memory before the first of them is loaded."""
 _SETTLE_S: Final = 0.8
@@ -105,11 +107,13 @@ class _Stages:
             yield waiting.popleft()
 
     def _ask_first(self) -> None:
-        """Have pages read that filters look at first while statistics are still looked through.
+        """Have statistics read, and pages that filters look at first while these are still looked through.
 
         Zone maps may leave whole fragments out; without them all are read.
         """
         state, plan, size = self._state, self._work.plan, 0
+        for fragment in self._work.fragments[:_FIRST_FRAGMENTS]:
+            fragment.ask_ahead(self._work.columns, parts=bool(self._ranges))
         if state.direct or not plan.steps or self._ranges:
             return
         for column in self._first_columns():

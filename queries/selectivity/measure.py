@@ -157,21 +157,22 @@ class _Table:
 
 
 def _point(table: _Table, plan: Plan, share: float, limit: float) -> Point:
+    """In turns, so that a machine which becomes slower or faster meanwhile does so for all strategies."""
     mean, matching = table.reference.mean(AMOUNTS, limit)
-    timings = []
-    for strategy in plan.strategies:
-        table.connection.set("strategy", strategy)
-        _ask(table, limit)
-        seconds = []
-        for _ in range(plan.repeat):
+    seconds: dict[str, list[float]] = {strategy: [] for strategy in plan.strategies}
+    last: dict[str, tuple[tuple[Any, int], QueryProfile]] = {}
+    for turn in range(1 + plan.repeat):
+        for strategy in plan.strategies:
+            table.connection.set("strategy", strategy)
             start = time.perf_counter()
-            answer, profile = _ask(table, limit)
-            seconds.append(time.perf_counter() - start)
-        right = answer[1] == matching and agree(answer[0], mean)
-        io = profile.io
-        timings.append(
-            Timing(strategy, tuple(seconds), io.bytes_needed, io.bytes_read, right, strategy_of(profile))
-        )
+            last[strategy] = _ask(table, limit)
+            if turn:
+                seconds[strategy].append(time.perf_counter() - start)
+    timings = []
+    for strategy, ((found, count), profile) in last.items():
+        right = count == matching and agree(found, mean)
+        read = profile.io.bytes_needed, profile.io.bytes_read
+        timings.append(Timing(strategy, tuple(seconds[strategy]), *read, right, strategy_of(profile)))
     return Point(share, limit, matching, tuple(timings))
 
 

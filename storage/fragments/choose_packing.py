@@ -19,8 +19,8 @@ _SAMPLED: Final = 16
 _LEAST_VECTORS: Final = 8
 WORTH: Final = 0.9
 """Part of the plain column's bytes above which packing it is not worth it."""
-_PACKED_DIGITS: Final = 16
-"""Decimals of so many digits fit the widest codes, whichever rows may come."""
+_PACKED_DIGITS: Final = 18
+"""Decimals of so many digits are numbers of 64 bits, which escapes are, whichever rows may come."""
 _MOST_EXPONENTS: Final = 3
 
 FORCED: dict[str, bool] = {"pack": False, "symbols": False}

@@ -20,6 +20,7 @@ from bamquery.storage.read_planner.planner import Choice, Strategy, plan_reads
 
 _LESSON: Final = 16
 """Times as many rows as those of a chunk must be left, for another way to be tried with it."""
+COLD: Final = "columns that the page cache lacked were asked for ahead, and read as is cheapest for the drive"
 
 
 def plan_columns(
@@ -47,6 +48,7 @@ def plan_columns(
         shape = column_shape(chunk, column)
         demands.append(shape_demands(shape, hits, vectors, chunk.rows.runs, reader, strategies))
     if cold:
+        state.note(COLD)
         return plan_reads(demands, state.cold_model, verified_first=state.verifies)
     profile = state.work.profile
     with profile.lock:

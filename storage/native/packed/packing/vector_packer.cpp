@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <stdexcept>
 #include <type_traits>
 
 namespace bamquery {
@@ -94,12 +93,26 @@ PackedVector VectorPacker<T>::pack(const T* values, Bits validity, std::uint32_t
     const bool scaled = scale_.divisor != 1 || scale_.origin != 0;
     if (consider(PackedForm::kInteger, 0).misfits > 0 && scaled) consider(PackedForm::kUnscaled, 0);
   }
+  if (best_.form == PackedForm::kRaw && never_raw_) scatter();
   const double bits = static_cast<double>(best_.window.payload_bits) / rows;
   usual_bits_ = usual_bits_ == 0 ? bits : 0.75 * usual_bits_ + 0.25 * bits;
-  if (best_.form != PackedForm::kRaw) return store(payload);
-  // Only decimals get here, of a range no 56 bits hold.
-  if (never_raw_) throw std::invalid_argument("values of a vector differ too much to be packed");
-  return store_raw(values, payload);
+  return best_.form == PackedForm::kRaw ? store_raw(values, payload) : store(payload);
+}
+
+// Decimals of a range no 56 bits hold: the first one is a code, and all others are escapes of 64 bits.
+template <typename T>
+void VectorPacker<T>::scatter() {
+  if constexpr (!std::is_floating_point_v<T>) {
+    const bool scaled = scale_.divisor != 1 || scale_.origin != 0;
+    integer_numbers(level_, values_, IntegerScale::of<T>(PackedScale{1, 0}), numbers_[0]);
+    distinct_.clear();
+    for (const T value : values_) distinct_.add(bits_of_value(value));
+    const std::uint32_t escapes = distinct_.size() - 1;
+    const auto bits = static_cast<std::uint32_t>(std::bit_width(escapes + (nulls_ ? 1u : 0u)));
+    const std::size_t bytes = packed_code_bytes(bits, rows_) + sizeof(std::uint64_t) * escapes;
+    const CodeWindow window{numbers_[0].numbers[0], 1, bits, 8 * round_up_16(bytes)};
+    best_ = {scaled ? PackedForm::kUnscaled : PackedForm::kInteger, 0, window, 0};
+  }
 }
 
 template <typename T>

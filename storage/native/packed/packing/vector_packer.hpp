@@ -37,6 +37,7 @@ class VectorPacker {
   };
 
   void choose_floating();
+  void scatter();
   bool try_exponents(std::span<const std::uint8_t> exponents, std::span<const T> sample);
   const VectorNumbers& consider(PackedForm form, std::uint32_t exponent);
   CodeWindow find_window(const VectorNumbers& numbers);

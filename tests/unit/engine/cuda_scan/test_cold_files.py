@@ -72,9 +72,11 @@ def test_all_that_is_streamed_is_asked_for_once(
     profile = check(device, table, ("y",), predicates, zone_maps=False)
     assert profile.columns["y"].streamed == len(table.fragments)
     assert sorted(asked) == sorted(places(table, "x") + places(table, "y"))
+    assert any("page cache lacked" in note for note in profile.notes)
     asked.clear()
-    check(device, table, ("y",), predicates, zone_maps=False)
+    again = check(device, table, ("y",), predicates, zone_maps=False)
     assert not asked, "it is pinned by now"
+    assert not any("page cache lacked" in note for note in again.notes)
 
 
 @pytest.mark.usefixtures("cold")

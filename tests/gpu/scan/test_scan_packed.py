@@ -38,6 +38,7 @@ def packable(rows: int, seed: int = 0) -> pa.Table:
     some = random.random(rows) < 0.1
     blocks = np.arange(rows) // VECTOR_ROWS % 5 == 2
     words = np.array(["red", "green", "", "blue"])
+    apart = np.where(some, numbers, random.integers(-(10**18) + 1, 10**18, rows))
     return pa.table(
         {
             "cents": pa.array(cents, mask=some),
@@ -51,6 +52,9 @@ def packable(rows: int, seed: int = 0) -> pa.Table:
             "i8": pa.array((numbers % 100 - 50).astype(np.int8), mask=blocks),
             "stamp": pa.array(numbers * 1_000_000, pa.timestamp("us")),
             "dec": pa.array([Decimal(int(n)).scaleb(-2) for n in numbers], pa.decimal128(12, 2)),
+            "far_dec": pa.array(
+                [Decimal(int(n)).scaleb(-2) for n in apart], pa.decimal128(18, 2), mask=blocks
+            ),
             "flag": pa.array(numbers % 3 == 0, mask=some),
             "same": pa.array(np.full(rows, 7.25)),
             "none": pa.array(np.zeros(rows), mask=np.ones(rows, bool)),
@@ -87,7 +91,7 @@ def agree(device: Any, snapshot: Snapshot, columns: Any, predicates: Any = (), *
 
 def test_columns_are_packed(table: Snapshot) -> None:
     packed = {name for name in NAMES if stored_buffers(table.fragments[-1], name).packing is not None}
-    assert packed >= {"cents", "far", "i64", "i8", "stamp", "dec", "same", "word", "city"}
+    assert packed >= {"cents", "far", "i64", "i8", "stamp", "dec", "far_dec", "same", "word", "city"}
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -51,7 +51,8 @@ ENGINE = {
 STORAGE = {
     *("database", "database.database", "database.file_access", "database.folder", "database.temporary"),
     *("files", "files.filesystem", "files.locks", "files.mapped_files", "files.regular_file"),
-    *("format", "format.layout", "format.storable_types", "readers", "readers.block_reader"),
+    *("format", "format.layout", "format.lazy_sequence", "format.storable_types"),
+    *("readers", "readers.block_reader"),
     *("ingest", "ingest.ingest", "ingest.opening", "ingest.progress", "ingest.sources"),
     *("ingest.sources.failures", "ingest.sources.formats", "ingest.sources.options"),
     *("ingest.sources.paths", "ingest.sources.reject_log", "ingest.sources.source"),

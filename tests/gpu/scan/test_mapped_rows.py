@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow.compute as pc
 import pytest
 
+from bamquery.storage.fragments.stored_buffers import stored_buffers
 from bamquery.storage.tables.snapshot import Snapshot
 from tests.devices.scan_cases import FIXED, check, compare, every_type
 from tests.gpu.scan.test_scan_packed import CUTS, NAMES, agree, packable
@@ -24,13 +27,31 @@ def pins_at_once(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("nulls", "block_size"), [("none", 4096), ("some", 512), ("pick", 512)])
 def test_plain_columns(cuda: Any, tmp_path: Path, pins_at_once: None, nulls: str, block_size: int) -> None:
-    """The figures are those of blocks, exactly."""
-    with stored(tmp_path / "db", every_type(9000, nulls=nulls), (1, 3000, 3100)) as table:
+    """The figures are those of sectors, exactly."""
+    whole = every_type(9000, nulls=nulls)
+    with stored(tmp_path / "db", whole, (1, 3000, 3100)) as table:
         for selectivity in (0.003, 0.3):
             predicates = [compare(table, "pick", "less", selectivity)]
             profile = check(cuda, table, tuple(FIXED), predicates, strategy="blocks", block_size=block_size)
-            assert set(profile.columns["f64"].paths) == {PATH}
             assert profile.queues is None
+            chosen = np.flatnonzero(pc.fill_null(pc.less(whole["pick"], selectivity), False).to_numpy())
+            for name in FIXED:
+                assert set(profile.columns[name].paths) == {PATH}
+                assert profile.columns[name].counters.bytes == 32 * count_sectors(table, name, chosen), name
+
+
+def count_sectors(table: Snapshot, name: str, chosen: np.ndarray) -> int:
+    """Distinct ones in which a plain column has values of those rows, and bits of vectors with some nulls."""
+    count = first = 0
+    for fragment in table.fragments:
+        rows = chosen[(chosen >= first) & (chosen < first + fragment.rows)] - first
+        first += fragment.rows
+        buffers = stored_buffers(fragment, name)
+        count += len(np.unique(rows * buffers.bits // 8 // 32))
+        if buffers.validity is not None:
+            mixed = buffers.null_states(np.arange(fragment.vector_count)) == 1
+            count += len(np.unique(rows[mixed[rows // 1024]] // 8 // 32))
+    return count
 
 
 @pytest.mark.parametrize("selectivity", [0.1, 30.0])

@@ -22,7 +22,7 @@ from bamquery.storage.readers.block_reader import ReadCounters
 from bamquery.storage.statistics.parts import PART_ROWS
 
 SECTOR_BYTES: Final = 32
-"""The least that a GPU loads of memory: also across the bus (Min et al., EMOGI, VLDB 2020, section 3)."""
+"""The least that a GPU loads of memory: also across the bus (Min et al., EMOGI, VLDB 2020)."""
 
 
 @dataclass

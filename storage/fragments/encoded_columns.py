@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -70,10 +71,12 @@ class EncodedRows:
     There must be some by then: a fragment of none is plain.
     """
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: pa.Schema, folder: Path | None = None) -> None:
+        """`folder`: of the table, for errors."""
         self.rows = 0
         """How many came."""
         self._schema = schema
+        self._folder = folder
         self._columns = [encoded_column(field.type, MemorySpace) for field in schema]
 
     @property
@@ -89,7 +92,7 @@ class EncodedRows:
             CancelledError: `cancelled` said so.
         """
         for index, (field, column) in enumerate(zip(self._schema, self._columns, strict=True)):
-            with name_column_in_errors(field.name):
+            with name_column_in_errors(field.name, self._folder):
                 for chunk in column_chunks(source, index, cancelled):
                     column.add(chunk)
                 column.flush()

@@ -55,7 +55,7 @@ def require_type(chunk: pa.Array[Any], type_: pa.DataType) -> None:
 
 
 @contextmanager
-def name_column_in_errors(column: str, path: Path | None = None) -> Iterator[None]:
+def name_column_in_errors(column: str, path: Path | None) -> Iterator[None]:
     """Values that do not fit are the source's fault: say which column."""
     try:
         yield

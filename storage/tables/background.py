@@ -150,7 +150,9 @@ class BackgroundTransaction:
     def _encode(self, source: RowSource, encoded_bytes: int) -> None:
         if self._encoded is not None and self._encoded.rows + source.rows > MAX_FRAGMENT_ROWS:
             self._write_encoded()
-        encoded = EncodedRows(self.schema) if self._encoded is None else self._encoded
+        encoded = (
+            EncodedRows(self.schema, self.transaction.folder.path) if self._encoded is None else self._encoded
+        )
         self._encoded = None  # after an error it is of no use
         encoded.add(source, self.is_cancelled)
         self._encoded = encoded

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from bamquery.errors import StorageError
 from bamquery.storage.database.database import Database
 from bamquery.storage.fragments.rows import FragmentRows
 from bamquery.storage.tables import background
@@ -75,3 +77,21 @@ def test_after_an_abort_nothing_of_encoded_rows_is_left(database, monkeypatch):
     writer.write(batch(range(5000)))
     writer.abort()
     assert not list(Path(database.path).rglob("*.arrow"))
+
+
+def test_a_heap_that_cannot_be_encoded_commits_nothing(database, monkeypatch):
+    """Not even the rows of heaps before, which were in memory only."""
+    monkeypatch.setattr(table_writer, "FRAGMENT_BYTES", 64 << 10)
+    schema = pa.schema([("s", pa.large_string())])
+    good = pa.array([f"text {n}" for n in range(1024)], pa.large_string())
+    bad = pa.Array.from_buffers(good.type, 1024, [None, good.buffers()[1], pa.py_buffer(b"\xff" * 20_000)])
+    with database.create_table("t", schema, encoding="auto") as writer:
+        for _ in range(4):
+            writer.write(pa.record_batch([good], schema=schema))
+        writer.write(pa.record_batch([bad], schema=schema))
+        with pytest.raises(StorageError, match=r'tables/t.*column "s" cannot be written: .*UTF') as caught:
+            writer.commit()
+        assert caught.value.path is not None
+    assert not list(Path(database.path).rglob("*.arrow"))
+    with pytest.raises(StorageError, match="closed"):
+        writer.commit()

@@ -4,7 +4,7 @@
 #include "driver/native/bindings/bindings.hpp"
 
 PYBIND11_MODULE(_native, module) {
-  module.doc() = "Native parts of storage: block reads, checksums, statistics and gathers.";
+  module.doc() = "Native parts of storage and engine: block reads, checksums, statistics, gathers, keys.";
   bamquery::bind_errors(module);
   bamquery::bind_driver(module);
   bamquery::bind_queues(module);
@@ -15,4 +15,5 @@ PYBIND11_MODULE(_native, module) {
   bamquery::bind_storage(module);
   bamquery::bind_packed(module);
   bamquery::bind_fsst(module);
+  bamquery::bind_keys(module);
 }

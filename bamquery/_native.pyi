@@ -1,10 +1,11 @@
-"""Native parts of storage: block reads, checksums, statistics and gathers.
+"""Native parts of storage and engine: block reads, checksums, statistics, gathers, keys.
 
 Buffers are anything with the buffer protocol. Bitmaps are Arrow's (least significant bit first), None where
 all bits are set. Sizes are checked: a call that does not fit raises ValueError. Every function releases the
 GIL while it works.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -330,6 +331,84 @@ def unpack_rest(
     bitmap: Buffer,
 ) -> None:
     """Put what `unpack_rows` left into values and bitmap; `positions` and `words` are of what it returned."""
+
+KeyColumn: TypeAlias = tuple[NDArray[Any], Buffer | None, int]
+"""Integers, or two words of 64 bits a row; the bitmap of values that are there (None: all); its first bit."""
+
+def group_rows(keys: Sequence[KeyColumn]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The number of each row's keys, dense, by first appearance; each number's first row. Nulls are equal."""
+
+class KeyTable:
+    """Rows that are found by their keys, by any number of threads at once."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held."""
+    def find_pairs(
+        self, keys: Sequence[KeyColumn], start: int, rows: int, pairs: int
+    ) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
+        """For rows from `start` on the pairs of equal keys: rows there, and rows of the table, ascending.
+
+        First is where it stopped: after `rows` rows, or after as many as have `pairs` pairs at most, or after
+        one that has more.
+        """
+
+def key_table(keys: Sequence[KeyColumn], nulls_equal: Sequence[bool]) -> KeyTable | None:
+    """Rows to be found; None where 64 bits are too few to tell their keys apart.
+
+    Rows with a null are found where nulls are equal, and else never.
+    """
+
+class NumberSet:
+    """Integers, to ask whether others are among them."""
+
+    def __init__(self, members: NDArray[Any]) -> None: ...
+    def contains(self, values: NDArray[Any]) -> NDArray[np.uint8]:
+        """Bits of the values that are members. They are of the members' type."""
+
+def distinct_numbers(values: NDArray[Any]) -> NDArray[Any] | None:
+    """Each integer once, ascending; None where they are so far apart that a sort takes less time."""
+
+def count_groups(
+    codes: NDArray[Any] | None, rows: int, groups: int, validity: Buffer | None = None, first_bit: int = 0
+) -> NDArray[np.int64]:
+    """The rows of each group whose bit is set. Without codes there is one group, here and in what follows.
+
+    ValueError: a row is of no group.
+    """
+
+def sum_whole(codes: NDArray[Any] | None, values: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
+    """Each group's sum, which wraps."""
+
+def sum_doubles(codes: NDArray[Any] | None, values: NDArray[np.float64], groups: int) -> NDArray[np.float64]:
+    """Each group's sum, row by row from 0.0 on."""
+
+def sum_limbs(
+    codes: NDArray[Any] | None, values: NDArray[Any], validity: Buffer | None, first_bit: int, groups: int
+) -> tuple[NDArray[np.int64], ...]:
+    """Exact sums of integers as limbs of 32 bits, the lowest first, the highest with the sign.
+
+    Values of up to 32 bits have two, of 64 three, of 128 five of them.
+    """
+
+def merge_limbs(
+    codes: NDArray[Any] | None, limbs: Sequence[NDArray[np.int64]], groups: int
+) -> tuple[NDArray[np.int64], ...]:
+    """The sums of numbers in limbs, in as many."""
+
+def join_limbs(limbs: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], bool]:
+    """Numbers in limbs, of any sign, as two words each; False: one of them has more than 38 digits."""
+
+def hash_rows(keys: Sequence[KeyColumn]) -> NDArray[np.uint64]:
+    """A hash of each row's keys: equal ones have equal hashes in every frame and state of a query."""
+
+def partition_rows(
+    hashes: NDArray[np.uint64], shift: int, partitions: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows by the bits of their hashes from `shift` on (& partitions - 1), and where those of each end."""
+
+def gather_values(values: NDArray[Any], places: NDArray[np.int64]) -> NDArray[Any]:
+    """Values of up to 64 bits at places. ValueError: there is no such place."""
 
 def simd_levels() -> list[str]:
     """Instructions that packed columns may be read and written with here, least first; the last is used."""

@@ -25,7 +25,7 @@ from bamquery.engine.cpu.frames import (
     take_batch_or_null,
     value_width,
 )
-from bamquery.engine.cpu.kernels import boolean_values, filter_batch, nulls
+from bamquery.engine.cpu.kernels import filter_batch, nulls, true_positions
 from bamquery.engine.execution.string_limits import LargeStringError
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class CpuDevice:
         from bamquery.engine.cpu.expressions.evaluation import evaluate_columns
 
         (mask,) = evaluate_columns([predicate], frame)
-        return np.flatnonzero(boolean_values(mask)).astype(np.int64, copy=False)
+        return true_positions(mask)
 
     def as_positions(self, frame: pa.RecordBatch) -> HostPositions:
         """The values of the one column."""
@@ -185,12 +185,10 @@ class CpuDevice:
         self, frame: pa.RecordBatch, keys: pa.RecordBatch, count: int, level: int
     ) -> list[pa.RecordBatch]:
         """The rows by bits of their keys' hashes: a byte for each level, the lowest ones left to joins."""
-        from bamquery.engine.cpu.keys.hashing import hash_rows
+        from bamquery.engine.cpu.keys.hashing import partition_rows
 
-        hashes = hash_rows(keys.columns, keys.num_rows)
-        places = ((hashes >> np.uint64(56 - 8 * level)) & np.uint64(count - 1)).astype(np.uint16)
-        ordered = take_batch(frame, np.argsort(places, kind="stable"))
-        ends = np.cumsum(np.bincount(places, minlength=count)).tolist()
+        order, ends = partition_rows(keys.columns, keys.num_rows, count, level)
+        ordered = take_batch(frame, order)
         return [ordered.slice(start, end - start) for start, end in zip([0, *ends], ends, strict=False)]
 
     def window(

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bamquery import _native as native
 from bamquery.engine.execution.string_limits import current_string_limits, require_room
 from bamquery.statement_context.cancellation import interruptible
 
@@ -261,6 +262,11 @@ def valid_rows(*data: Datum) -> Column | None:
     return mask
 
 
+def validity(column: Column) -> tuple[pa.Buffer | None, int]:
+    """The bitmap of the values that are not null, and its first bit; None where all are."""
+    return (column.buffers()[0], column.offset) if column.null_count else (None, 0)
+
+
 _TEMPORAL_WIDTH_32 = (pa.types.is_date32, pa.types.is_time32)
 
 
@@ -296,6 +302,15 @@ def boolean_values(column: Column) -> NDArray[np.bool_]:
     if column.null_count:
         flags &= _unpack_bits(column.buffers()[0], column.offset, rows)
     return flags
+
+
+def true_positions(mask: Column) -> NDArray[np.int64]:
+    """Positions of the true values of a boolean column, ascending."""
+    rows = len(mask)
+    if mask.null_count or mask.offset:
+        return np.flatnonzero(boolean_values(mask)).astype(np.int64, copy=False)
+    bits = mask.buffers()[1]
+    return np.zeros(0, np.int64) if bits is None else native.set_bits(bits, rows)
 
 
 def _unpack_bits(bits: pa.Buffer | None, start: int, count: int) -> NDArray[np.bool_]:

@@ -27,10 +27,14 @@ struct Bits {
     if (data == nullptr) return mask;
     const std::int64_t bit = offset + index;
     const auto shift = static_cast<int>(bit & 7);
+    std::uint64_t low;
+    if (shift == 0 && count == 64) {  // nearly all of them: a copy of a known size is one load
+      std::memcpy(&low, data + (bit >> 3), sizeof low);
+      return low;
+    }
     const std::size_t bytes = static_cast<std::size_t>(shift + count + 7) / 8;
     std::uint8_t raw[9] = {};
     std::memcpy(raw, data + (bit >> 3), bytes);
-    std::uint64_t low;
     std::memcpy(&low, raw, sizeof low);
     if (shift == 0) return low & mask;
     return ((low >> shift) | (static_cast<std::uint64_t>(raw[8]) << (64 - shift))) & mask;

@@ -35,4 +35,7 @@ void bind_packed(pybind11::module_& module);
 /// Strings as codes of symbols: symbols found, packing, decoding, single rows.
 void bind_fsst(pybind11::module_& module);
 
+/// Keys of rows: groups and their sums, tables of keys, sets of numbers.
+void bind_keys(pybind11::module_& module);
+
 }  // namespace bamquery

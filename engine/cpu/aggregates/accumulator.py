@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bamquery import _native as native
 from bamquery.engine.cpu.frame_memo import memoize
 from bamquery.engine.cpu.frames import concatenate_columns
-from bamquery.engine.cpu.kernels import Column, boolean_values, compute
+from bamquery.engine.cpu.kernels import Column, boolean_values, compute, validity
 from bamquery.statement_context.cancellation import check_cancelled
 
 Codes: TypeAlias = NDArray[Any]
@@ -71,16 +72,20 @@ def drop_nulls(column: Column, codes: Codes) -> tuple[Column, Codes]:
 
 
 def sum_by_group(codes: Codes, values: NDArray[Any], groups: int) -> NDArray[Any]:
-    """Sum of each group's values."""
+    """Sum of each group's values, of 64 bits: integers wrap, doubles are added row by row."""
     check_cancelled()
     if groups == 1:
         return np.atleast_1d(values.sum(dtype=values.dtype))
+    values, codes = np.ascontiguousarray(values), native_codes(codes)
     if values.dtype == np.float64:
-        # In the same order, in less time; of nothing it gives integers.
-        return np.asarray(np.bincount(codes, values, groups), np.float64)
-    sums = np.zeros(groups, values.dtype)
-    np.add.at(sums, codes, values)
-    return sums
+        return native.sum_doubles(codes, values, groups)
+    return native.sum_whole(codes, values, groups)
+
+
+def native_codes(codes: Codes) -> Codes:
+    """Codes of 32 or 64 bits without gaps."""
+    wide = codes if codes.dtype in (np.int32, np.int64) else codes.astype(np.int64)
+    return np.ascontiguousarray(wide)
 
 
 def count_by_group(codes: Codes, groups: int) -> NDArray[np.int64]:
@@ -91,8 +96,18 @@ def count_by_group(codes: Codes, groups: int) -> NDArray[np.int64]:
     return memoize(
         ("rows", id(codes), groups),
         codes,
-        lambda: np.asarray(np.bincount(codes, minlength=groups), np.int64),
+        lambda: native.count_groups(native_codes(codes), len(codes), groups),
     )
+
+
+def count_values(column: Column, codes: Codes, groups: int) -> NDArray[np.int64]:
+    """Rows of each group whose argument is not null."""
+    if not column.null_count:
+        return count_by_group(codes, groups)
+    check_cancelled()
+    if groups == 1:
+        return np.array([len(column) - column.null_count])
+    return native.count_groups(native_codes(codes), len(codes), groups, *validity(column))
 
 
 def groups_with_rows(codes: Codes, groups: int) -> NDArray[np.bool_]:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bamquery import _native as native
 from bamquery.engine.cpu.aggregates.accumulator import (
     Accumulator,
     Codes,
@@ -25,7 +26,7 @@ from bamquery.engine.cpu.frame_memo import memo_scope
 from bamquery.engine.cpu.frames import as_type, concatenate_columns, decode_dictionary, make_batch, take_batch
 from bamquery.engine.cpu.kernels import Column, as_column, boolean_values, constant, nulls, take
 from bamquery.engine.cpu.keys.grouping import Grouping, group_rows
-from bamquery.engine.cpu.keys.hashing import hash_rows
+from bamquery.engine.cpu.keys.hashing import partition_rows
 from bamquery.plan.expressions import AggregateCall, Expression
 
 
@@ -109,10 +110,7 @@ class CpuAggregation:
 
     def split(self, state: CpuGroups, count: int, level: int, *, apart: bool = False) -> list[CpuGroups]:
         """The groups by bits of their keys' hashes: a byte for each level."""
-        hashes = hash_rows(state.keys, state.groups)
-        places = ((hashes >> np.uint64(56 - 8 * level)) & np.uint64(count - 1)).astype(np.uint16)
-        order = np.argsort(places, kind="stable")
-        ends = np.cumsum(np.bincount(places, minlength=count)).tolist()
+        order, ends = partition_rows(state.keys, state.groups, count, level)
         bounds = list(zip([0, *ends[:-1]], ends, strict=True))
         if apart:
             return [_rows_of_state(state, order[start:end]) for start, end in bounds]
@@ -274,7 +272,7 @@ def _rows_of_state(state: CpuGroups, rows: NDArray[np.int64]) -> CpuGroups:
 
 
 def _take_rows(column: StateColumn, order: NDArray[np.int64]) -> StateColumn:
-    return take(column, order) if isinstance(column, pa.Array) else column[order]
+    return take(column, order) if isinstance(column, pa.Array) else native.gather_values(column, order)
 
 
 def _slice_rows(column: StateColumn, start: int, end: int) -> StateColumn:

@@ -10,7 +10,7 @@ from bamquery.engine.cpu.aggregates.accumulator import (
     Codes,
     StateColumns,
     count_by_group,
-    drop_nulls,
+    count_values,
     sum_by_group,
 )
 from bamquery.engine.cpu.kernels import Column, from_values
@@ -39,7 +39,7 @@ class Count(CountRows):
 
     def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
         """One number a group."""
-        return (count_by_group(drop_nulls(column, codes)[1], groups),)
+        return (count_values(column, codes, groups),)
 
     def from_average(self, state: StateColumns) -> StateColumns | None:
         """It is one of them."""

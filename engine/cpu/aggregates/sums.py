@@ -12,14 +12,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bamquery import _native as native
 from bamquery.data_types.names import type_name
 from bamquery.engine.cpu.aggregates.accumulator import (
     Accumulator,
     Codes,
     StateColumns,
     count_by_group,
+    count_values,
     drop_nulls,
     groups_with_rows,
+    native_codes,
     sum_by_group,
 )
 from bamquery.engine.cpu.kernels import (
@@ -28,14 +31,11 @@ from bamquery.engine.cpu.kernels import (
     from_buffer,
     from_values,
     stored_values,
+    validity,
 )
 from bamquery.engine.cpu.numeric import decimals
-from bamquery.engine.cpu.numeric.small_decimals import small_values
 from bamquery.errors import ExecutionError
-
-_LIMB = 0xFFFFFFFF
-_WORDS_OF_LIMIT = divmod(10**38, 2**64)
-_WORDS_OF_LEAST = divmod(-(10**38), 2**64)
+from bamquery.statement_context.cancellation import check_cancelled
 
 Limbs = tuple[NDArray[np.int64], ...]
 
@@ -100,8 +100,7 @@ class ExactSum(Accumulator):
 
     def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
         """Limbs, and whether there was a value."""
-        column, codes = drop_nulls(column, codes)
-        return (*_sum_limbs(column, codes, groups), groups_with_rows(codes, groups))
+        return (*_sum_limbs(column, codes, groups), count_values(column, codes, groups) > 0)
 
     def from_average(self, state: StateColumns) -> StateColumns | None:
         """The count tells whether there was a value."""
@@ -133,8 +132,7 @@ class ExactAverage(Accumulator):
 
     def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
         """Limbs and count."""
-        column, codes = drop_nulls(column, codes)
-        return (*_sum_limbs(column, codes, groups), count_by_group(codes, groups))
+        return (*_sum_limbs(column, codes, groups), count_values(column, codes, groups))
 
     def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The sums of both."""
@@ -150,9 +148,13 @@ class ExactAverage(Accumulator):
         return _quotient(total / np.longdouble(10) ** self._scale, counts)
 
 
-def _sum_in_order(values: NDArray[Any], codes: Codes, groups: int) -> NDArray[Any]:
-    with np.errstate(all="ignore"):
-        return np.asarray(np.bincount(codes, values, groups), np.float64)  # of nothing they are integers
+def _sum_in_order(values: NDArray[Any], codes: Codes, groups: int) -> NDArray[np.float64]:
+    return native.sum_doubles(_own_codes(codes, groups), np.asarray(values, np.float64), groups)
+
+
+def _own_codes(codes: Codes, groups: int) -> Codes | None:
+    """As C++ takes them: none for one group."""
+    return None if groups == 1 else native_codes(codes)
 
 
 def _quotient(sums: NDArray[Any], counts: NDArray[np.int64]) -> Column:
@@ -161,80 +163,20 @@ def _quotient(sums: NDArray[Any], counts: NDArray[np.int64]) -> Column:
     return from_values(means, pa.float64(), boolean_column(counts > 0))
 
 
-def _as_int64(column: Column) -> NDArray[np.int64] | None:
-    """Values that add up in 64 bits, whichever of them do; None if they may not."""
-    if pa.types.is_decimal(column.type):
-        found = small_values(column)
-        return found[0] if found is not None and found[1] * len(column) < 2**63 else None
-    values = stored_values(column)
-    if len(values) and max(int(values.max()), -int(values.min())) * len(values) >= 2**63:
-        return None
-    return values.astype(np.int64, copy=False)
-
-
-def _split_limbs(column: Column) -> list[NDArray[np.int64]]:
-    """Values as limbs, the lowest first, the highest with the sign."""
-    if pa.types.is_decimal(column.type):
-        words = decimals.decimal_words(column)
-        return [*_halves(words[:, 0].view(np.uint64)), *_halves(words[:, 1])]
-    values = stored_values(column)
-    if values.dtype.itemsize < 8:
-        return [values.astype(np.int64)]
-    return _halves(values)
-
-
-def _halves(words: NDArray[Any]) -> list[NDArray[np.int64]]:
-    mask, shift = words.dtype.type(_LIMB), words.dtype.type(32)
-    return [(words & mask).astype(np.int64), (words >> shift).astype(np.int64)]
-
-
 def _sum_limbs(column: Column, codes: Codes, groups: int) -> Limbs:
-    values = _as_int64(column)
-    if values is None:
-        sums = [sum_by_group(codes, limb, groups) for limb in _split_limbs(column)]
-    else:
-        total = sum_by_group(codes, values, groups)
-        # As many limbs as `_split_limbs` makes: states of one aggregate are alike.
-        sums = [total & _LIMB, total >> 32, *(np.zeros(groups, np.int64) for _ in range(2))]
-        width = column.type.bit_width
-        if width < 128:
-            sums = sums[:2] if width == 64 else [total]
-    return _carry_limbs([*sums, np.zeros(groups, np.int64)])
+    check_cancelled()
+    decimal = pa.types.is_decimal(column.type)
+    values = decimals.decimal_words(column) if decimal else stored_values(column)
+    return native.sum_limbs(_own_codes(codes, groups), values, *validity(column), groups)
 
 
 def _merge_limbs(limbs: list[NDArray[np.int64]], codes: Codes, groups: int) -> Limbs:
-    return _carry_limbs([sum_by_group(codes, limb, groups) for limb in limbs])
+    check_cancelled()
+    return native.merge_limbs(_own_codes(codes, groups), limbs, groups)
 
 
-def _carry_limbs(limbs: list[NDArray[np.int64]]) -> Limbs:
-    """The same numbers with all limbs but the highest within 32 bits."""
-    for low in range(len(limbs) - 1):
-        limbs[low + 1] = limbs[low + 1] + (limbs[low] >> 32)
-        limbs[low] = limbs[low] & _LIMB
-    return tuple(limbs)
-
-
-def _assemble(limbs: list[NDArray[np.int64]], kind: pa.DataType, validity: Column) -> Column:
-    groups = len(limbs[0])
-    padding = [np.zeros(groups, np.int64) for _ in range(5 - len(limbs))]
-    low0, low1, high0, high1, sign = _carry_limbs([*limbs, *padding])
-    words = np.empty((groups, 2), np.int64)
-    words[:, 0] = low0 | (low1 << 32)
-    words[:, 1] = high0 | (high1 << 32)
-    # What is above 128 bits may only repeat the sign.
-    outside = sign != (words[:, 1] >> 63)
-    outside |= _not_below(words, _WORDS_OF_LIMIT) | ~_not_below(words, _WORDS_OF_LEAST, strictly=True)
-    if outside.any():
+def _assemble(limbs: list[NDArray[np.int64]], kind: pa.DataType, known: Column) -> Column:
+    words, fits = native.join_limbs(limbs)
+    if not fits:
         raise ExecutionError(f"{type_name(kind)} overflow: a sum has more than 38 digits")
-    return from_buffer(pa.py_buffer(words.data), groups, kind, validity)
-
-
-def _not_below(
-    words: NDArray[np.int64], limit: tuple[int, int], *, strictly: bool = False
-) -> NDArray[np.bool_]:
-    """Whether 128-bit numbers are at or above a limit (above, if `strictly`)."""
-    high, low = words[:, 1], words[:, 0].view(np.uint64)
-    limit_high, limit_low = np.int64(limit[0]), np.uint64(limit[1])
-    tail = low > limit_low if strictly else low >= limit_low
-    result: NDArray[np.bool_] = (high > limit_high) | ((high == limit_high) & tail)
-    return result
+    return from_buffer(pa.py_buffer(words.data), len(words), kind, known)

@@ -3,33 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.kernels import Column, boolean_values, stored_values, valid_rows
-from bamquery.engine.cpu.keys.grouping import canonical
-from bamquery.engine.cpu.numeric import decimals
+from bamquery import _native as native
+from bamquery.engine.cpu.kernels import Column, validity
+from bamquery.engine.cpu.keys.key_words import KeyWords, canonical, key_words
 
 Hashes = NDArray[np.uint64]
 
 _WORD, _WORDS = 8, 8
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
-_NULL = np.uint64(0x9E3779B97F4A7C15)
 
 
 def hash_rows(columns: Sequence[Column], rows: int) -> Hashes:
     """One hash a row of the columns, dictionaries decoded; nulls count as values."""
-    hashes = np.zeros(rows, np.uint64)
-    for column in columns:
-        present = valid_rows(column)
-        own = _hash_values(column)
-        if present is not None:
-            own = np.where(boolean_values(present), own, _NULL)
-        hashes = _mix(hashes * np.uint64(31) + own)
-    return hashes
+    if not columns:
+        return np.zeros(rows, np.uint64)
+    return native.hash_rows([_hashed_words(canonical(column)) for column in columns])
+
+
+def partition_rows(
+    columns: Sequence[Column], rows: int, count: int, level: int
+) -> tuple[NDArray[np.int64], list[int]]:
+    """Rows by bits of the keys' hashes, a byte for each level: their order, and where each part ends."""
+    order, ends = native.partition_rows(hash_rows(columns, rows), 56 - 8 * level, count)
+    return order, ends.tolist()
+
+
+def _hashed_words(column: Column) -> KeyWords:
+    """What the hash of a row is made of."""
+    words = key_words(column)
+    if words is not None:
+        return words
+    if pa.types.is_null(column.type):
+        return np.zeros(len(column), np.uint8), pa.py_buffer(bytes(-(-len(column) // 8))), 0
+    return (_hash_bytes(column), *validity(column))
 
 
 def _mix(words: Hashes) -> Hashes:
@@ -37,23 +48,6 @@ def _mix(words: Hashes) -> Hashes:
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return words ^ (words >> np.uint64(31))
-
-
-def _hash_values(column: Column) -> Hashes:
-    kind = column.type
-    if pa.types.is_boolean(kind):
-        return boolean_values(column).astype(np.uint64)
-    if pa.types.is_null(kind):
-        return np.zeros(len(column), np.uint64)
-    if pa.types.is_decimal(kind):
-        words = decimals.decimal_words(column).view(np.uint64)
-        return words[:, 0] ^ _mix(words[:, 1])
-    if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
-        return _hash_bytes(column)
-    if pa.types.is_floating(kind):
-        bits: NDArray[Any] = stored_values(canonical(column)).view(f"u{kind.bit_width // 8}")
-        return bits.astype(np.uint64)
-    return stored_values(column).astype(np.uint64)
 
 
 def _hash_bytes(column: Column) -> Hashes:

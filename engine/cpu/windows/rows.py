@@ -20,7 +20,8 @@ from bamquery.engine.cpu.kernels import (
     take,
     valid_rows,
 )
-from bamquery.engine.cpu.keys.grouping import canonical, group_rows
+from bamquery.engine.cpu.keys.grouping import group_rows
+from bamquery.engine.cpu.keys.key_words import canonical
 from bamquery.engine.cpu.keys.sorting import sorted_positions
 from bamquery.engine.cpu.vectors import Mask, Vector, Vectors
 from bamquery.engine.cpu.windows.call_values import CallValues, ComputedValues, NeighbourValues, RowValues

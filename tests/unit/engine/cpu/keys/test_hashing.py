@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bamquery.engine.cpu.keys.grouping import canonical
 from bamquery.engine.cpu.keys.hashing import hash_rows
+from bamquery.engine.cpu.keys.key_words import canonical
 from tests.strategies import PLAIN_TYPES, array, specials
 
 

@@ -110,22 +110,18 @@ def test_memory_of_tables() -> None:
     repeated = CpuJoinTable(_batch(pa.array(numbers // 2)), [False])
     assert 4 * rows < repeated.nbytes <= 4 * rows + 4 * (rows // 2 + 3), "lists, and where they begin"
     hashed = CpuJoinTable(_batch(pa.array(numbers * 1.5)), [False])
-    assert hashed.nbytes <= 8 * rows + 4 * rows + 4 * (2 * rows + 2), "hashes, lists, two buckets a row"
+    assert hashed.nbytes <= 16 * 2 * rows, "two slots a row"
+    lists = CpuJoinTable(_batch(pa.array(numbers // 2 * 1.5)), [False])
+    assert lists.nbytes <= 16 * 2 * rows + 4 * rows, "and lists"
 
 
-@pytest.mark.parametrize(("rows", "buckets"), [(0, 2), (1, 2), (2, 4), (3, 8), (4, 8), (5, 16)])
-def test_there_are_two_buckets_a_row_at_least(
-    rows: int, buckets: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As many as a power of two, and one for keys that equal none; places of 32 bits as long as these do."""
-    for most, width in ((6, 4), (5, 4 if rows < 5 else 8)):
-        monkeypatch.setattr(join_table, "_INT32_ROWS", most)
-        table = CpuJoinTable(_batch(pa.array(np.arange(rows) + 0.5)), [False])
-        one_row_each = width * (buckets + 1)
-        assert table.nbytes - 8 * rows in {one_row_each, one_row_each + width * (rows + 1)}
-        assert [len(found) for _, _, found in table.matches(_batch(pa.array(np.arange(rows) + 0.5)))] == [
-            rows
-        ]
+@pytest.mark.parametrize(("rows", "slots"), [(2, 16), (7, 16), (8, 16), (9, 32), (16, 32), (17, 64)])
+def test_there_are_two_slots_a_row_at_least(rows: int, slots: int) -> None:
+    """As many as a power of two."""
+    keys = _batch(pa.array((np.arange(rows) + 0.5) * 1000), pa.array(np.arange(rows) + 1e9))
+    table = CpuJoinTable(keys, [False, False])
+    assert table.nbytes == 16 * slots
+    assert [len(found) for _, _, found in table.matches(keys)] == [rows]
 
 
 def test_slices() -> None:
@@ -138,16 +134,16 @@ def test_slices() -> None:
 @pytest.mark.parametrize(
     ("rows", "span", "dense"),
     [
-        (2, 65_534, True),
-        (2, 65_535, False),
-        (8192, 131_070, True),
-        (8192, 131_071, False),
+        (2, 65_535, True),
+        (2, 65_536, False),
+        (8192, 131_071, True),
+        (8192, 131_072, False),
         (2, 1 << 40, False),
     ],
 )
-def test_numbers_close_to_each_other_have_a_bucket_each(rows: int, span: int, dense: bool) -> None:
+def test_numbers_close_to_each_other_have_a_place_each(rows: int, span: int, dense: bool) -> None:
     keys = np.append(np.arange(rows - 1), span)
     table = CpuJoinTable(_batch(pa.array(keys)), [False])
-    assert table.nbytes == (4 * (span + 2) if dense else 8 * rows + 4 * (2 * rows + 1))
+    assert table.nbytes == (4 * (span + 1) if dense else 16 * max(2 * rows, 16))
     ((_, positions, found),) = table.matches(_batch(pa.array([span, -1, 0, span - 1])))
     assert list(zip(positions.tolist(), found.tolist(), strict=True)) == [(0, rows - 1), (2, 0)]

@@ -80,7 +80,7 @@ def _with_filters() -> Join[Any]:
             1,
         ),
         (lambda: _join("semi", JoinCondition(residual=LESS)), JoinPairFinder, "_filter_pairs", 1),
-        (lambda: _join("inner", BY_K), join_table, "_expand", 1),
+        (lambda: _join("inner", BY_K), join_table.CpuJoinTable, "_find_pairs", 1),
         (lambda: _join("mark", COMPARED), MarkJoinProbe, "_table", 1),
         (lambda: _join("left", BY_K), probe_module.JoinProbe, "_pair_rows", 1),
         (lambda: _join("inner", BY_K), CpuDevice, "join_columns", 1),

@@ -1,0 +1,185 @@
+#include "engine/native/keys/group_sums.hpp"
+
+#include <type_traits>
+#include <vector>
+
+namespace bamquery {
+namespace {
+
+// Groups of which there are several sums of different rows: one sum after the other would wait for itself.
+constexpr std::int64_t kFewGroups = 256;
+constexpr std::int64_t kLanes = 4;
+// Limbs of 128 bits, and the least number of 39 digits.
+constexpr std::size_t kNumberLimbs = 4;
+constexpr Int128 kLimit = static_cast<Int128>(10'000'000'000'000'000'000ULL) * 10'000'000'000'000'000'000ULL;
+constexpr std::uint64_t kLimbMask = (1ULL << kLimbBits) - 1;
+
+// Calls `use` with each row and its group; false at the first one that is of none.
+template <typename Code, typename Use>
+bool each_row_of(const RowGroups& rows, Use&& use) {
+  const Values<Code> codes{rows.data};
+  const auto groups = static_cast<std::uint64_t>(rows.groups);
+  for (std::int64_t row = 0; row < rows.rows; ++row) {
+    const auto group = static_cast<std::uint64_t>(codes[row]);
+    if (group >= groups) return false;
+    use(row, group);
+  }
+  return true;
+}
+
+template <typename Use>
+bool each_row(const RowGroups& rows, Use&& use) {
+  if (rows.data == nullptr) {
+    if (rows.groups < 1) return rows.rows == 0;
+    for (std::int64_t row = 0; row < rows.rows; ++row) use(row, std::uint64_t{0});
+    return true;
+  }
+  return rows.width == 4 ? each_row_of<std::int32_t>(rows, use) : each_row_of<std::int64_t>(rows, use);
+}
+
+// Sums whose order does not matter, by `use(sums of the row's lane, row, group)`, added up by `add`.
+template <typename Sum, typename Use>
+bool in_lanes(const RowGroups& rows, Sum* sums, Use&& use) {
+  if (rows.groups > kFewGroups) {
+    return each_row(rows, [&](std::int64_t row, std::uint64_t group) { use(sums[group], row); });
+  }
+  std::vector<Sum> lanes(static_cast<std::size_t>(kLanes * rows.groups));
+  if (!each_row(rows, [&](std::int64_t row, std::uint64_t group) {
+        use(lanes[group * kLanes + static_cast<std::uint64_t>(row % kLanes)], row);
+      })) {
+    return false;
+  }
+  for (std::size_t i = 0; i < lanes.size(); ++i) sums[i / kLanes] += lanes[i];
+  return true;
+}
+
+// A sum of 128-bit numbers: that of their low words, and that of their high words with the signs. Neither can
+// overflow, so that nothing need be compared.
+struct WideSum {
+  UnsignedInt128 low = 0;
+  Int128 high = 0;
+
+  void add(Int128 value) {
+    low += static_cast<std::uint64_t>(value);
+    high += static_cast<std::int64_t>(value >> 64);
+  }
+  void operator+=(const WideSum& other) {
+    low += other.low;
+    high += other.high;
+  }
+};
+
+// Limbs of a sum, the lowest of them at `first`; what is beyond the last one goes with it.
+void write_limbs(Int128 sum, std::span<std::int64_t* const> limbs, std::size_t first, std::size_t group) {
+  const std::size_t last = limbs.size() - 1;
+  for (std::size_t i = first; i < last; ++i) {
+    limbs[i][group] = static_cast<std::int64_t>(static_cast<std::uint64_t>(sum) & kLimbMask);
+    sum >>= kLimbBits;
+  }
+  limbs[last][group] = static_cast<std::int64_t>(sum);
+}
+
+void write_limbs(const WideSum& sum, std::span<std::int64_t* const> limbs, std::size_t group) {
+  const auto low = static_cast<std::uint64_t>(sum.low);
+  limbs[0][group] = static_cast<std::int64_t>(low & kLimbMask);
+  limbs[1][group] = static_cast<std::int64_t>(low >> kLimbBits);
+  write_limbs(sum.high + static_cast<Int128>(sum.low >> 64), limbs, 2, group);
+}
+
+}  // namespace
+
+bool count_groups(const RowGroups& rows, Bits valid, std::int64_t* counts) {
+  if (rows.data == nullptr && rows.groups == 1) {
+    counts[0] = count_bits(valid, rows.rows);
+    return true;
+  }
+  if (valid.all_set()) return in_lanes(rows, counts, [](std::int64_t& sum, std::int64_t) { ++sum; });
+  return in_lanes(rows, counts, [&](std::int64_t& sum, std::int64_t row) { sum += valid[row] ? 1 : 0; });
+}
+
+bool sum_whole(const RowGroups& rows, const std::int64_t* values, std::int64_t* sums) {
+  auto* wrapping = reinterpret_cast<std::uint64_t*>(sums);
+  return in_lanes(rows, wrapping, [&](std::uint64_t& sum, std::int64_t row) {
+    sum += static_cast<std::uint64_t>(values[row]);
+  });
+}
+
+bool sum_doubles(const RowGroups& rows, const double* values, double* sums) {
+  return each_row(rows, [&](std::int64_t row, std::uint64_t group) { sums[group] += values[row]; });
+}
+
+int limbs_of(int width) { return width == 16 ? 5 : width == 8 ? 3 : 2; }
+
+bool sum_limbs(const RowGroups& rows, const KeyColumn& values, std::span<std::int64_t* const> limbs) {
+  const auto groups = static_cast<std::size_t>(rows.groups);
+  bool is_right = false;
+  with_values(values, [&]<typename T>(Values<T> from) {
+    // Of less than 64 bits, 2**31 values fit 64 bits; of 64 bits they fit 128.
+    using Sum = std::conditional_t<sizeof(T) == 16, WideSum,
+                                   std::conditional_t<sizeof(T) == 8, Int128, std::int64_t>>;
+    const auto add = [](Sum& sum, T value) {
+      if constexpr (sizeof(T) == 16) {
+        sum.add(value);
+      } else {
+        sum += value;
+      }
+    };
+    std::vector<Sum> sums(groups);
+    if (values.has_nulls()) {
+      is_right = in_lanes(rows, sums.data(), [&](Sum& sum, std::int64_t row) {
+        if (values.valid[row]) add(sum, from[row]);
+      });
+    } else {
+      is_right = in_lanes(rows, sums.data(), [&](Sum& sum, std::int64_t row) { add(sum, from[row]); });
+    }
+    for (std::size_t group = 0; group < groups; ++group) {
+      if constexpr (sizeof(T) == 16) {
+        write_limbs(sums[group], limbs, group);
+      } else {
+        write_limbs(sums[group], limbs, 0, group);
+      }
+    }
+  });
+  return is_right;
+}
+
+bool merge_limbs(const RowGroups& rows, std::span<const std::int64_t* const> values,
+                 std::span<std::int64_t* const> limbs) {
+  for (std::size_t i = 0; i < limbs.size(); ++i) {
+    const std::int64_t* from = values[i];
+    std::int64_t* sums = limbs[i];
+    if (!each_row(rows, [&](std::int64_t row, std::uint64_t group) { sums[group] += from[row]; })) {
+      return false;
+    }
+  }
+  for (std::size_t i = 0; i + 1 < limbs.size(); ++i) {
+    for (std::int64_t group = 0; group < rows.groups; ++group) {
+      limbs[i + 1][group] += limbs[i][group] >> kLimbBits;
+      limbs[i][group] = static_cast<std::int64_t>(static_cast<std::uint64_t>(limbs[i][group]) & kLimbMask);
+    }
+  }
+  return true;
+}
+
+bool join_limbs(std::span<const std::int64_t* const> limbs, std::int64_t count, std::int64_t* words) {
+  bool fits = true;
+  for (std::int64_t i = 0; i < count; ++i) {
+    UnsignedInt128 number = 0;
+    Int128 carry = 0;  // differences of sums have limbs of any sign
+    for (std::size_t limb = 0; limb < kNumberLimbs; ++limb) {
+      if (limb < limbs.size()) carry += limbs[limb][i];
+      number |= static_cast<UnsignedInt128>(static_cast<std::uint64_t>(carry) & kLimbMask)
+                << (limb * kLimbBits);
+      carry >>= kLimbBits;
+    }
+    for (std::size_t limb = kNumberLimbs; limb < limbs.size(); ++limb) carry += limbs[limb][i];
+    const auto sum = static_cast<Int128>(number);
+    // What is above 128 bits may only repeat the sign.
+    fits = fits && carry == (sum < 0 ? -1 : 0) && sum > -kLimit && sum < kLimit;
+    words[2 * i] = static_cast<std::int64_t>(sum);
+    words[2 * i + 1] = static_cast<std::int64_t>(sum >> 64);
+  }
+  return fits;
+}
+
+}  // namespace bamquery

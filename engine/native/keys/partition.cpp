@@ -1,0 +1,71 @@
+#include "engine/native/keys/partition.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace bamquery {
+namespace {
+
+constexpr std::uint64_t kNull = 0x9E3779B97F4A7C15ULL;
+
+// The finalizer of splitmix64: every bit of the result depends on every bit given.
+std::uint64_t mix(std::uint64_t word) {
+  word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  word = (word ^ (word >> 27)) * 0x94D049BB133111EBULL;
+  return word ^ (word >> 31);
+}
+
+}  // namespace
+
+void hash_rows(std::span<const KeyColumn> columns, std::int64_t rows, std::uint64_t* hashes) {
+  std::fill_n(hashes, rows, 0);
+  for (const KeyColumn& column : columns) {
+    with_values(column, [&]<typename T>(Values<T> values) {
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const T value = values[row];
+        std::uint64_t own = word_of(value);
+        if constexpr (sizeof(T) == 16) {
+          own ^= mix(static_cast<std::uint64_t>(static_cast<UnsignedInt128>(value) >> 64));
+        }
+        if (column.has_nulls() && !column.valid[row]) own = kNull;
+        hashes[row] = mix(hashes[row] * 31 + own);
+      }
+    });
+  }
+}
+
+void partition_rows(std::span<const std::uint64_t> hashes, int shift, std::span<std::int64_t> ends,
+                    std::int64_t* order) {
+  const std::uint64_t mask = ends.size() - 1;
+  std::fill(ends.begin(), ends.end(), 0);
+  for (const std::uint64_t hash : hashes) ++ends[(hash >> shift) & mask];
+  std::int64_t begin = 0;
+  for (std::int64_t& end : ends) {  // the beginnings, which become ends as rows are placed
+    const std::int64_t own = end;
+    end = begin;
+    begin += own;
+  }
+  for (std::size_t row = 0; row < hashes.size(); ++row) {
+    order[ends[(hashes[row] >> shift) & mask]++] = static_cast<std::int64_t>(row);
+  }
+}
+
+bool gather_values(const std::byte* values, std::int64_t count, int width,
+                   std::span<const std::int64_t> places, std::byte* target) {
+  const auto gather = [&]<typename T>(T) {
+    const Values<T> from{values};
+    for (const std::int64_t place : places) {
+      if (static_cast<std::uint64_t>(place) >= static_cast<std::uint64_t>(count)) return false;
+      const T value = from[place];
+      std::memcpy(target, &value, sizeof value);
+      target += sizeof value;
+    }
+    return true;
+  };
+  return width == 1   ? gather(std::uint8_t{})
+         : width == 2 ? gather(std::uint16_t{})
+         : width == 4 ? gather(std::uint32_t{})
+                      : gather(std::uint64_t{});
+}
+
+}  // namespace bamquery

@@ -1,0 +1,23 @@
+// Rows dealt out by their keys' hashes, and values of rows in another order.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "engine/native/keys/key_column.hpp"
+
+namespace bamquery {
+
+/// One hash a row: equal keys have equal ones in every frame and state of a query. Nulls count as values.
+void hash_rows(std::span<const KeyColumn> columns, std::int64_t rows, std::uint64_t* hashes);
+
+/// Rows by those bits from `shift` on of their hashes that the greatest place in `ends` has. It gets where
+/// the rows of each place end in `order`, which has them as they came.
+void partition_rows(std::span<const std::uint64_t> hashes, int shift, std::span<std::int64_t> ends,
+                    std::int64_t* order);
+
+/// Values of 1, 2, 4 or 8 bytes at places; false where one is not among the `count` values.
+bool gather_values(const std::byte* values, std::int64_t count, int width,
+                   std::span<const std::int64_t> places, std::byte* target);
+
+}  // namespace bamquery

@@ -1,0 +1,139 @@
+#include "engine/native/keys/row_codes.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace bamquery {
+namespace {
+
+constexpr std::uint64_t kMostCodes = 1ULL << 62;
+
+// The values' distances from the lowest one take the place of what `codes` has for the columns before, each
+// of which is as many times `codes`. `usable` is null where nothing can be outside.
+template <bool kChecked, typename T>
+void add_distances(Values<T> values, std::int64_t start, std::int64_t count, std::uint64_t low,
+                   std::uint64_t span, std::uint64_t factor, std::uint64_t* codes, std::uint8_t* usable) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const T value = values[start + i];
+    const std::uint64_t distance = word_of(value) - low;  // what is below wraps to more than any distance
+    codes[i] = codes[i] * factor + distance;
+    if constexpr (kChecked) {
+      bool inside = distance <= span;
+      if constexpr (sizeof(T) == 16) inside = inside && value == static_cast<std::int64_t>(value);
+      usable[i] = static_cast<std::uint8_t>(usable[i] & static_cast<std::uint8_t>(inside));
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<RowCodes::Range> RowCodes::range_of(const KeyColumn& column) {
+  std::optional<Range> found;
+  with_values(column, [&]<typename T>(Values<T> values) {
+    T low = std::numeric_limits<T>::max(), high = std::numeric_limits<T>::min();
+    if constexpr (sizeof(T) == 16) {  // the library may not know their limits
+      high = static_cast<T>(static_cast<UnsignedInt128>(1) << 127);
+      low = ~high;
+    }
+    bool any = false;
+    if (!column.has_nulls()) {
+      any = column.rows > 0;
+      for (std::int64_t row = 0; row < column.rows; ++row) {
+        const T value = values[row];
+        low = std::min(low, value);
+        high = std::max(high, value);
+      }
+    } else {
+      for (std::int64_t row = 0; row < column.rows; ++row) {
+        if (!column.valid[row]) continue;
+        const T value = values[row];
+        low = std::min(low, value);
+        high = std::max(high, value);
+        any = true;
+      }
+    }
+    if (!any) low = high = T{0};
+    if constexpr (sizeof(T) == 16) {
+      if (low < std::numeric_limits<std::int64_t>::min() || high > std::numeric_limits<std::int64_t>::max()) {
+        return;
+      }
+    }
+    found = Range{word_of(low), word_of(high) - word_of(low), false};
+  });
+  return found;
+}
+
+std::optional<RowCodes> RowCodes::fit(std::span<const KeyColumn> columns,
+                                      const std::vector<bool>& null_is_key) {
+  RowCodes made;
+  UnsignedInt128 total = 1;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    std::optional<Range> range = range_of(columns[i]);
+    if (!range) return std::nullopt;
+    range->has_null_code = null_is_key[i];
+    if (columns.size() == 1 && !range->has_null_code) {
+      made.ranges_.push_back(*range);
+      made.count_ = range->codes();
+      return made;
+    }
+    if (range->span >= kMostCodes) return std::nullopt;
+    total *= range->codes();
+    if (total > kMostCodes) return std::nullopt;
+    made.ranges_.push_back(*range);
+  }
+  made.count_ = static_cast<std::uint64_t>(total);
+  return made;
+}
+
+void RowCodes::encode(std::span<const KeyColumn> columns, std::int64_t start, std::int64_t count,
+                      std::uint64_t* codes, std::uint8_t* usable) const {
+  std::fill_n(codes, count, 0);
+  std::fill_n(usable, count, std::uint8_t{1});
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    const KeyColumn& column = columns[c];
+    const Range& range = ranges_[c];
+    if (!column.has_nulls()) {
+      with_values(column, [&](const auto values) {
+        add_distances<true>(values, start, count, range.low, range.span, range.codes(), codes, usable);
+      });
+      continue;
+    }
+    with_values(column, [&]<typename T>(Values<T> values) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        std::uint64_t place = range.span + 1;
+        bool inside = range.has_null_code;
+        if (column.valid[start + i]) {
+          const T value = values[start + i];
+          place = word_of(value) - range.low;
+          inside = place <= range.span;
+          if constexpr (sizeof(T) == 16) inside = inside && value == static_cast<std::int64_t>(value);
+        }
+        codes[i] = codes[i] * range.codes() + place;
+        usable[i] = static_cast<std::uint8_t>(usable[i] & static_cast<std::uint8_t>(inside));
+      }
+    });
+  }
+  for (std::int64_t i = 0; i < count; ++i) codes[i] = usable[i] != 0 ? codes[i] : 0;
+}
+
+void RowCodes::encode_own(std::span<const KeyColumn> columns, std::int64_t start, std::int64_t count,
+                          std::uint64_t* codes) const {
+  std::fill_n(codes, count, 0);
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    const KeyColumn& column = columns[c];
+    const Range& range = ranges_[c];
+    with_values(column, [&](const auto values) {
+      if (!column.has_nulls()) {
+        add_distances<false>(values, start, count, range.low, range.span, range.codes(), codes, nullptr);
+        return;
+      }
+      for (std::int64_t i = 0; i < count; ++i) {
+        const std::uint64_t place =
+            column.valid[start + i] ? word_of(values[start + i]) - range.low : range.span + 1;
+        codes[i] = codes[i] * range.codes() + place;
+      }
+    });
+  }
+}
+
+}  // namespace bamquery

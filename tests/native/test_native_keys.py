@@ -1,0 +1,370 @@
+"""Keys in C++, held to dictionaries and lists of Python: groups, tables of keys, sets, sums, partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bamquery import _native as native
+
+KINDS = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]
+Column = list[int | None]
+
+
+def _bounds(kind: str) -> tuple[int, int]:
+    if kind == "wide":
+        return -(2**127), 2**127 - 1
+    limits = np.iinfo(kind)
+    return int(limits.min), int(limits.max)
+
+
+def _words(values: Sequence[int | None], kind: str, shift: int = 0) -> tuple[Any, ...]:
+    """A key column; its bitmap begins `shift` bits on."""
+    numbers = [0x5A if value is None else value for value in values]
+    if kind == "wide":
+        raw = b"".join(number.to_bytes(16, "little", signed=True) for number in numbers)
+        stored = np.frombuffer(raw, np.int64).reshape(-1, 2)
+    else:
+        stored = np.array(numbers, kind)
+    if None not in values:
+        return stored, None, 0
+    flags = [False] * shift + [value is not None for value in values]
+    return stored, np.packbits(np.array(flags, np.bool_), bitorder="little"), shift
+
+
+def _values(kind: str) -> st.SearchStrategy[int | None]:
+    least, most = _bounds(kind)
+    near = st.integers(max(least, -3), 3)
+    return st.one_of(near, st.none(), st.sampled_from([least, most]), st.integers(least, most))
+
+
+@st.composite
+def _columns(draw: st.DrawFn, sides: int = 1) -> tuple[list[str], list[list[Column]]]:
+    """Kinds of key columns, and for each side columns of equal length."""
+    kinds = draw(st.lists(st.sampled_from([*KINDS, "wide"]), min_size=1, max_size=3))
+    rows = [draw(st.integers(0, 20)) for _ in range(sides)]
+    return kinds, [
+        [draw(st.lists(_values(kind), min_size=count, max_size=count)) for kind in kinds] for count in rows
+    ]
+
+
+def _held(kinds: list[str], columns: list[Column], shift: int) -> list[tuple[Any, ...]]:
+    return [_words(column, kind, shift) for kind, column in zip(kinds, columns, strict=True)]
+
+
+def _check_groups(keys: list[tuple[Any, ...]], rows: list[Any]) -> None:
+    numbers: dict[Any, int] = {}
+    expected = [numbers.setdefault(row, len(numbers)) for row in rows]
+    codes, leaders = native.group_rows(keys)
+    assert codes.tolist() == expected
+    assert leaders.tolist() == [expected.index(number) for number in range(len(numbers))]
+
+
+@given(_columns(), st.integers(0, 9))
+def test_groups(drawn: tuple[list[str], list[list[Column]]], shift: int) -> None:
+    kinds, (columns,) = drawn
+    _check_groups(_held(kinds, columns, shift), list(zip(*columns, strict=True)))
+
+
+def _numbers(rows: int, distinct: int, spread: int) -> np.ndarray:
+    """That many different numbers at most, so far from each other."""
+    return np.random.default_rng(rows + distinct).integers(0, distinct, rows) * spread - 5 * spread
+
+
+@pytest.mark.parametrize("rows", [1023, 1024, 1025, 70_000])
+@pytest.mark.parametrize("distinct", [1, 1000, 60_000])
+@pytest.mark.parametrize("spread", [1, 1 << 20, 1 << 45], ids=["by place", "by code", "by words"])
+def test_tables_that_grow(rows: int, distinct: int, spread: int) -> None:
+    """In one pass over many blocks; two columns, of which the second repeats what the first one says."""
+    first = _numbers(rows, distinct, spread)
+    second = first[::-1].copy()
+    codes, leaders = native.group_rows([(first, None, 0), (second, None, 0)])
+    pairs = np.stack([first, second], 1)
+    assert (pairs[leaders][codes] == pairs).all()
+    assert len(np.unique(pairs, axis=0)) == len(leaders)
+    assert (np.maximum.accumulate(codes)[leaders] == np.arange(len(leaders))).all()
+    assert (codes[leaders] == np.arange(len(leaders))).all()
+    assert (np.diff(leaders) > 0).all()
+
+
+def _pairs(table: native.KeyTable, keys: Any, rows: int, portion: int) -> list[tuple[int, int]]:
+    """All pairs, portion by portion; each is as full as may be."""
+    pairs: list[tuple[int, int]] = []
+    start = 0
+    counts = np.zeros(rows + 1, np.int64)
+    while start < rows:
+        stop, positions, found = table.find_pairs(keys, start, rows - start, portion)
+        assert start < stop <= rows
+        assert positions.dtype == found.dtype == np.int64
+        assert all(start <= position < stop for position in positions.tolist())
+        assert len(positions) <= portion or stop == start + 1
+        np.add.at(counts, positions, 1)
+        if stop < rows:
+            more = table.find_pairs(keys, stop, 1, portion)
+            assert len(positions) + len(more[1]) > portion
+        pairs += zip(positions.tolist(), found.tolist(), strict=True)
+        start = stop
+    return pairs
+
+
+@given(_columns(sides=2), st.integers(0, 9), st.integers(0, 7), st.integers(0, 7))
+def test_pairs(
+    drawn: tuple[list[str], list[list[Column]]], portion: int, equal_bits: int, shift: int
+) -> None:
+    kinds, (build, probe) = drawn
+    nulls_equal = [bool(equal_bits >> i & 1) for i in range(len(kinds))]
+    table = native.key_table(_held(kinds, build, shift), nulls_equal)
+    if table is None:  # only where 62 bits do not number the keys
+        assert len(kinds) > 1 or nulls_equal[0] or kinds == ["wide"]
+        return
+    expected = [
+        (i, j)
+        for i, mine in enumerate(zip(*probe, strict=True))
+        for j, other in enumerate(zip(*build, strict=True))
+        if all(
+            (a == b) if a is not None and b is not None else (a is None and b is None and equal)
+            for a, b, equal in zip(mine, other, nulls_equal, strict=True)
+        )
+    ]
+    assert _pairs(table, _held(kinds, probe, 3 - shift % 4), len(probe[0]), portion) == expected
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+@pytest.mark.parametrize("spread", [1, 1 << 30], ids=["places", "slots"])
+def test_tables_of_many_keys(repeats: int, spread: int) -> None:
+    build = np.repeat(np.arange(50_000), repeats) * spread
+    build = np.random.default_rng(1).permutation(build)
+    table = native.key_table([(build, None, 0)], [False])
+    assert table is not None
+    probe = np.arange(-100, 50_100) * spread
+    stop, positions, found = table.find_pairs([(probe, None, 0)], 0, len(probe), 1 << 40)
+    assert stop == len(probe)
+    assert (probe[positions] == build[found]).all()
+    assert len(positions) == len(build)
+    steps = np.diff(positions) * len(build) + np.diff(found)
+    assert (steps > 0).all(), "by ascending row of both sides"
+
+
+def _in_threads(work: Callable[[int], Any]) -> list[Any]:
+    with ThreadPoolExecutor(4) as pool:
+        return list(pool.map(work, range(8)))
+
+
+def test_threads_at_once() -> None:
+    """Each with its own part of the rows, of tables that all share."""
+    random = np.random.default_rng(9)
+    build, probe = random.integers(0, 1 << 40, 5_000), random.integers(0, 1 << 40, 40_000)
+    probe[::3] = random.choice(build, len(probe[::3]))
+    table = native.key_table([(build, None, 0)], [False])
+    assert table is not None
+    members = native.NumberSet(build)
+
+    def work(part: int) -> tuple[Any, ...]:
+        own = probe[part * 5_000 : (part + 1) * 5_000].copy()
+        return (
+            *table.find_pairs([(own, None, 0)], 0, len(own), 1 << 40)[1:],
+            members.contains(own),
+            *native.group_rows([(own, None, 0)]),
+        )
+
+    alone = [work(part) for part in range(8)]
+    for mine, other in zip(alone, _in_threads(work), strict=True):
+        assert all((a == b).all() for a, b in zip(mine, other, strict=True))
+
+
+@given(st.data(), st.sampled_from(KINDS))
+def test_members(data: st.DataObject, kind: str) -> None:
+    numbers = _values(kind).filter(lambda value: value is not None)
+    members, values = (np.array(data.draw(st.lists(numbers, max_size=20)), kind) for _ in range(2))
+    bits = native.NumberSet(members).contains(values)
+    found = np.unpackbits(bits, count=len(values), bitorder="little").astype(bool)
+    assert found.tolist() == [value in members.tolist() for value in values.tolist()]
+
+
+@pytest.mark.parametrize("members", [10, 511, 5_000])
+@pytest.mark.parametrize("spread", [1, 64, 1 << 20, 1 << 43])
+@pytest.mark.parametrize("rows", [63, 64, 65, 3_000])
+def test_sets_of_all_forms(members: int, spread: int, rows: int) -> None:
+    random = np.random.default_rng(rows)
+    wanted = random.integers(-members, members, members) * spread
+    values = random.integers(-2 * members, 2 * members, rows) * spread + random.integers(0, 2, rows)
+    bits = native.NumberSet(wanted).contains(values)
+    found = np.unpackbits(bits, count=rows, bitorder="little").astype(bool)
+    assert (found == np.isin(values, wanted)).all()
+
+
+@given(st.data(), st.sampled_from(KINDS))
+def test_distinct_numbers(data: st.DataObject, kind: str) -> None:
+    numbers = _values(kind).filter(lambda value: value is not None)
+    values = np.array(data.draw(st.lists(numbers, max_size=20)), kind)
+    found = native.distinct_numbers(values)
+    far = len(values) and int(values.max()) - int(values.min()) >= 1 << 16
+    if found is None:
+        assert far
+    else:
+        assert found.dtype == values.dtype
+        assert found.tolist() == sorted(set(values.tolist()))
+
+
+GROUPS = [1, 3, 256, 257, 5_000]
+"""Sums of few groups are taken in several lanes."""
+
+
+def _codes(rows: int, groups: int, kind: type[Any]) -> np.ndarray:
+    return np.random.default_rng(groups).integers(0, groups, rows).astype(kind)
+
+
+@pytest.mark.parametrize("groups", GROUPS)
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_counts_and_sums(groups: int, kind: type[Any]) -> None:
+    codes = _codes(3_001, groups, kind)
+    random = np.random.default_rng(2)
+    assert (native.count_groups(codes, 3_001, groups) == np.bincount(codes, minlength=groups)).all()
+    flags = random.integers(0, 2, 3_010).astype(bool)
+    bits = np.packbits(flags, bitorder="little")
+    counts = native.count_groups(codes, 3_001, groups, bits, 5)
+    assert (counts == np.bincount(codes[flags[5:3_006]], minlength=groups)).all()
+    numbers = random.integers(-(2**63), 2**63 - 1, 3_001)
+    wrapped = np.zeros(groups, np.int64)
+    np.add.at(wrapped, codes, numbers)
+    assert (native.sum_whole(codes, numbers, groups) == wrapped).all()
+    doubles = random.normal(size=3_001) * 10.0 ** random.integers(-20, 20, 3_001)
+    in_order = np.bincount(codes, doubles, groups)
+    assert native.sum_doubles(codes, doubles, groups).tobytes() == in_order.tobytes()
+
+
+def test_one_group_needs_no_codes() -> None:
+    numbers = np.arange(-5, 100)
+    bits = np.packbits(np.arange(105) % 2 == 0, bitorder="little")
+    assert native.count_groups(None, 105, 1).tolist() == [105]
+    assert native.count_groups(None, 105, 1, bits).tolist() == [53]
+    assert native.sum_whole(None, numbers, 1).tolist() == [numbers.sum()]
+    assert native.sum_doubles(None, np.array([1e16, 1.0, -1e16]), 1).tolist() == [0.0]
+    assert native.sum_limbs(None, numbers, None, 0, 1)[0].tolist() == [numbers.sum()]
+
+
+def _joined(limbs: Sequence[np.ndarray], group: int) -> int:
+    return sum(int(limb[group]) << (32 * i) for i, limb in enumerate(limbs))
+
+
+@given(st.data(), st.sampled_from([*KINDS, "wide"]), st.sampled_from([1, 2, 300]), st.integers(0, 9))
+def test_limbs(data: st.DataObject, kind: str, groups: int, shift: int) -> None:
+    values = data.draw(st.lists(_values(kind), max_size=25))
+    codes = np.array([data.draw(st.integers(0, min(groups, 3) - 1)) for _ in values], np.int32)
+    stored, bits, first_bit = _words(values, kind, shift)
+    limbs = native.sum_limbs(codes, stored, bits, first_bit, groups)
+    assert len(limbs) == {"i8": 3, "u8": 3, "wide": 5}.get(kind, 2)
+    sums = [0] * groups
+    for code, value in zip(codes.tolist(), values, strict=True):
+        sums[code] += value or 0
+    assert [_joined(limbs, group) for group in range(groups)] == sums
+    assert all(0 <= low < 2**32 for limb in limbs[:-1] for low in limb.tolist())
+    again = native.merge_limbs(np.array([1] * groups, np.int64), limbs, 2)
+    assert [_joined(again, group) for group in range(2)] == [0, sum(sums)]
+    assert all(0 <= low < 2**32 for limb in again[:-1] for low in limb.tolist())
+
+
+@given(st.lists(st.integers(-(10**39), 10**39) | st.sampled_from([10**38, 10**38 - 1]), max_size=6))
+def test_limbs_are_joined(numbers: list[int]) -> None:
+    limbs = [np.array([number >> 32 * i & 0xFFFFFFFF for number in numbers], np.int64) for i in range(4)]
+    limbs.append(np.array([number >> 128 for number in numbers], np.int64))
+    limbs[1] -= 3 * 2**32  # differences of sums may have such limbs
+    limbs[2] += 3
+    words, fits = native.join_limbs(limbs)
+    assert fits == all(abs(number) < 10**38 for number in numbers)
+    if fits:
+        assert words.astype(object)[:, 1].tolist() == [number >> 64 for number in numbers]
+        assert words.view(np.uint64)[:, 0].tolist() == [number & (2**64 - 1) for number in numbers]
+
+
+@given(st.lists(st.integers(0, 2**64 - 1), max_size=60), st.integers(0, 63), st.sampled_from([1, 2, 10, 256]))
+def test_partitions(hashes: list[int], shift: int, count: int) -> None:
+    order, ends = native.partition_rows(np.array(hashes, np.uint64), shift, count)
+    places = [hash_ >> shift & (count - 1) for hash_ in hashes]
+    assert order.tolist() == sorted(range(len(hashes)), key=lambda row: places[row])
+    assert ends.tolist() == [sum(place <= end for place in places) for end in range(count)]
+
+
+@pytest.mark.parametrize("kind", ["?", "u1", "i2", "f4", "i8", "f8"])
+def test_gathers(kind: str) -> None:
+    values = np.random.default_rng(1).integers(0, 2, 100).astype(kind)
+    places = np.random.default_rng(2).integers(0, 100, 333)
+    found = native.gather_values(values, places)
+    assert found.dtype == values.dtype
+    assert (found == values[places]).all()
+
+
+I64 = np.arange(4)
+I32 = np.zeros(4, np.int32)
+TWO_PARTS: Any = (I64, None)
+BITS = np.zeros(1, np.uint8)
+TABLE = native.key_table([(I64, None, 0)], [False])
+assert TABLE is not None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (lambda: native.group_rows([]), "no key columns"),
+        (lambda: native.group_rows([TWO_PARTS]), "validity"),
+        (lambda: native.group_rows([(I64, None, 0), (np.arange(3), None, 0)]), "equally long"),
+        (lambda: native.group_rows([(np.arange(8.0), None, 0)]), "whole numbers"),
+        (lambda: native.group_rows([(np.arange(8)[::2], None, 0)]), "gaps"),
+        (lambda: native.group_rows([(np.arange(8).astype(">i8"), None, 0)]), "order"),
+        (lambda: native.group_rows([(np.zeros((2, 3), np.int64), None, 0)]), "one value a row"),
+        (lambda: native.group_rows([(np.zeros((2, 2), np.int32), None, 0)]), "one value a row"),
+        (lambda: native.group_rows([(I64, BITS, 5)]), "bitmap"),
+        (lambda: native.group_rows([(I64, BITS, -1)]), "bitmap"),
+        (lambda: native.group_rows([(I64, BITS, 2**63 - 1)]), "bitmap"),
+        (lambda: native.key_table([(I64, None, 0)], []), "nulls"),
+        (lambda: TABLE.find_pairs([(I64, None, 0)], 1, 4, 9), "such rows"),
+        (lambda: TABLE.find_pairs([(I64, None, 0)], -1, 1, 9), "such rows"),
+        (lambda: TABLE.find_pairs([(I64, None, 0)], 2**63 - 1, 1, 9), "such rows"),
+        (lambda: TABLE.find_pairs([(I64, None, 0)] * 2, 0, 4, 9), "number of keys"),
+        (lambda: native.NumberSet(np.zeros((3, 2), np.int64)), "64 bits"),
+        (lambda: native.NumberSet(I64).contains(np.zeros((3, 2), np.int64)), "64 bits"),
+        (lambda: native.distinct_numbers(np.zeros((3, 2), np.int64)), "64 bits"),
+        (lambda: native.count_groups(I32, 5, 1), "one code a row"),
+        (lambda: native.count_groups(I32, 4, 0), "no group"),
+        (lambda: native.count_groups(I32 - 1, 4, 2), "no group"),
+        (lambda: native.count_groups(None, 4, 2), "codes"),
+        (lambda: native.count_groups(None, -4, 1), "such rows"),
+        (lambda: native.count_groups(I32, 4, -1), "number of groups"),
+        (lambda: native.count_groups(I32, 4, 2**62), "number of groups"),
+        (lambda: native.count_groups(I32, 4, 1, BITS, 5), "bitmap"),
+        (lambda: native.count_groups(np.zeros(4, np.int16), 4, 1), "32 or 64 bits"),
+        (lambda: native.sum_whole(I32 + 3, I64, 3), "no group"),
+        (lambda: native.sum_whole(I64, np.arange(5), 9), "one code a row"),
+        (lambda: native.sum_doubles(I64, np.zeros(4), 3), "no group"),
+        (lambda: native.sum_limbs(I64, I64, None, 0, 3), "no group"),
+        (lambda: native.merge_limbs(I64, [I64, np.arange(3)], 9), "equally long"),
+        (lambda: native.merge_limbs(I64, [], 9), "no limbs"),
+        (lambda: native.merge_limbs(I64, [I64], 3), "no group"),
+        (lambda: native.join_limbs([]), "number of limbs"),
+        (lambda: native.join_limbs([I64] * 6), "number of limbs"),
+        (lambda: native.partition_rows(np.zeros(3, np.uint64), 64, 2), "such bits"),
+        (lambda: native.partition_rows(np.zeros(3, np.uint64), 0, 0), "partitions"),
+        (lambda: native.gather_values(I64, np.array([4])), "such value"),
+        (lambda: native.gather_values(I64, np.array([-1])), "such value"),
+        (lambda: native.gather_values(np.zeros(4, "c16"), I64), "width"),
+        (lambda: native.gather_values(np.zeros(4, object), I64), "numbers"),
+    ],
+)
+def test_what_does_not_fit_is_refused(wrong: Callable[[], object], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        wrong()
+
+
+def test_a_column_of_arrow_is_read_where_it_lies() -> None:
+    column: Any = pa.array([7, None, 7, 9, None], pa.int64()).slice(1)
+    values = np.frombuffer(column.buffers()[1], np.int64)[1:5]
+    codes, leaders = native.group_rows([(values, column.buffers()[0], column.offset)])
+    assert codes.tolist() == [0, 1, 2, 0]
+    assert leaders.tolist() == [0, 1, 2]

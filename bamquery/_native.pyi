@@ -384,11 +384,16 @@ def sum_doubles(codes: NDArray[Any] | None, values: NDArray[np.float64], groups:
     """Each group's sum, row by row from 0.0 on."""
 
 def sum_limbs(
-    codes: NDArray[Any] | None, values: NDArray[Any], validity: Buffer | None, first_bit: int, groups: int
+    codes: NDArray[Any] | None,
+    values: NDArray[Any],
+    validity: Buffer | None,
+    first_bit: int,
+    groups: int,
+    limbs: int = 0,
 ) -> tuple[NDArray[np.int64], ...]:
     """Exact sums of integers as limbs of 32 bits, the lowest first, the highest with the sign.
 
-    Values of up to 32 bits have two, of 64 three, of 128 five of them.
+    Values of up to 32 bits have two, of 64 three, of 128 five of them; or as many as are asked for.
     """
 
 def merge_limbs(

@@ -43,3 +43,9 @@ def memoize(key: tuple[Any, ...], holder: object, find: Callable[[], Found]) -> 
     if key not in known:
         known[key] = (holder, find())
     return cast(Found, known[key][1])
+
+
+def recall(key: tuple[Any, ...]) -> Any:
+    """What was found for the key before; None if nothing was."""
+    known = _known.found
+    return None if known is None or key not in known else known[key][1]

@@ -254,7 +254,7 @@ def _joined(limbs: Sequence[np.ndarray], group: int) -> int:
     return sum(int(limb[group]) << (32 * i) for i, limb in enumerate(limbs))
 
 
-@given(st.data(), st.sampled_from([*KINDS, "wide"]), st.sampled_from([1, 2, 300]), st.integers(0, 9))
+@given(st.data(), st.sampled_from([*KINDS, "wide"]), st.sampled_from([1, 2, 64, 65, 300]), st.integers(0, 9))
 def test_limbs(data: st.DataObject, kind: str, groups: int, shift: int) -> None:
     values = data.draw(st.lists(_values(kind), max_size=25))
     codes = np.array([data.draw(st.integers(0, min(groups, 3) - 1)) for _ in values], np.int32)
@@ -269,6 +269,31 @@ def test_limbs(data: st.DataObject, kind: str, groups: int, shift: int) -> None:
     again = native.merge_limbs(np.array([1] * groups, np.int64), limbs, 2)
     assert [_joined(again, group) for group in range(2)] == [0, sum(sums)]
     assert all(0 <= low < 2**32 for limb in again[:-1] for low in limb.tolist())
+
+
+@pytest.mark.parametrize("bits", [51, 52, 53, 63, 127])
+@pytest.mark.parametrize("groups", [1, 64, 65])
+def test_many_wide_numbers_of_few_groups(bits: int, groups: int) -> None:
+    """Blocks of small numbers, and one with a number of so many bits, of either sign."""
+    random = np.random.default_rng(bits)
+    values = random.integers(-(2**51), 2**51, 5_000).tolist()
+    values[1_500], values[1_501], values[3_000] = 2**bits - 1, -(2**bits), 2**bits - 1
+    values[4_000:] = [2**52 - 1] * 500 + [-(2**52)] * 500
+    codes = _codes(5_000, groups, np.int32)
+    stored, bitmap, first_bit = _words([*values[:-1], None], "wide", 3)
+    sums = [0] * groups
+    for code, value in zip(codes.tolist(), values[:-1], strict=False):
+        sums[code] += value
+    limbs = native.sum_limbs(codes, stored, bitmap, first_bit, groups)
+    assert [_joined(limbs, group) for group in range(groups)] == sums
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20))
+def test_more_limbs_than_are_needed(values: list[int]) -> None:
+    limbs = native.sum_limbs(None, np.array(values, np.int64), None, 0, 1, 5)
+    assert len(limbs) == 5
+    assert _joined(limbs, 0) == sum(values)
+    assert all(0 <= int(limb[0]) < 2**32 for limb in limbs[:-1])
 
 
 @given(st.lists(st.integers(-(10**39), 10**39) | st.sampled_from([10**38, 10**38 - 1]), max_size=6))
@@ -344,6 +369,8 @@ assert TABLE is not None
         (lambda: native.sum_whole(I64, np.arange(5), 9), "one code a row"),
         (lambda: native.sum_doubles(I64, np.zeros(4), 3), "no group"),
         (lambda: native.sum_limbs(I64, I64, None, 0, 3), "no group"),
+        (lambda: native.sum_limbs(I64, I64, None, 0, 4, 2), "number of limbs"),
+        (lambda: native.sum_limbs(I64, I64, None, 0, 4, 6), "number of limbs"),
         (lambda: native.merge_limbs(I64, [I64, np.arange(3)], 9), "equally long"),
         (lambda: native.merge_limbs(I64, [], 9), "no limbs"),
         (lambda: native.merge_limbs(I64, [I64], 3), "no group"),

@@ -6,7 +6,7 @@ overflow before the carries are passed on.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -34,10 +34,14 @@ from bamquery.engine.cpu.kernels import (
     validity,
 )
 from bamquery.engine.cpu.numeric import decimals
+from bamquery.engine.cpu.numeric.small_decimals import known_small_values
 from bamquery.errors import ExecutionError
 from bamquery.statement_context.cancellation import check_cancelled
 
 Limbs = tuple[NDArray[np.int64], ...]
+
+_DECIMAL_LIMBS: Final = 5
+"""Of sums of decimals, in however many bits these are."""
 
 
 class FloatSum(Accumulator):
@@ -165,9 +169,13 @@ def _quotient(sums: NDArray[Any], counts: NDArray[np.int64]) -> Column:
 
 def _sum_limbs(column: Column, codes: Codes, groups: int) -> Limbs:
     check_cancelled()
-    decimal = pa.types.is_decimal(column.type)
-    values = decimals.decimal_words(column) if decimal else stored_values(column)
-    return native.sum_limbs(_own_codes(codes, groups), values, *validity(column), groups)
+    own_codes = _own_codes(codes, groups)
+    if not pa.types.is_decimal(column.type):
+        return native.sum_limbs(own_codes, stored_values(column), *validity(column), groups)
+    values = known_small_values(column)
+    if values is None:
+        values = decimals.decimal_words(column)
+    return native.sum_limbs(own_codes, values, *validity(column), groups, _DECIMAL_LIMBS)
 
 
 def _merge_limbs(limbs: list[NDArray[np.int64]], codes: Codes, groups: int) -> Limbs:

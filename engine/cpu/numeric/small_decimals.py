@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.frame_memo import memoize
+from bamquery.engine.cpu.frame_memo import memoize, recall
 from bamquery.engine.cpu.kernels import Column, Datum, Kind, as_column, from_buffer, stored_values, valid_rows
 
 _DIGITS: Final = 18
@@ -28,6 +28,13 @@ def small_values(column: Column) -> tuple[NDArray[np.int64], int] | None:
     return memoize(
         _key(buffer, column.offset, len(column)), buffer, lambda: _compute_small_values(column, buffer)
     )
+
+
+def known_small_values(column: Column) -> NDArray[np.int64] | None:
+    """The unscaled values in 64 bits where they were looked for in this frame, and found; else None."""
+    buffer = column.buffers()[1]
+    found = None if buffer is None else recall(_key(buffer, column.offset, len(column)))
+    return None if found is None else found[0]
 
 
 def _compute_small_values(column: Column, buffer: pa.Buffer) -> tuple[NDArray[np.int64], int] | None:

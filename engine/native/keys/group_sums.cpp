@@ -1,5 +1,6 @@
 #include "engine/native/keys/group_sums.hpp"
 
+#include <algorithm>
 #include <type_traits>
 #include <vector>
 
@@ -12,6 +13,9 @@ constexpr std::int64_t kLanes = 4;
 // Limbs of 128 bits, and the least number of 39 digits.
 constexpr std::size_t kNumberLimbs = 4;
 constexpr Int128 kLimit = static_cast<Int128>(10'000'000'000'000'000'000ULL) * 10'000'000'000'000'000'000ULL;
+// Groups whose lanes are so few that each block may add them up, and bits of which a block's sum has 62.
+constexpr std::int64_t kBlockGroups = 64;
+constexpr int kSmallBits = 52;
 constexpr std::uint64_t kLimbMask = (1ULL << kLimbBits) - 1;
 
 // Calls `use` with each row and its group; false at the first one that is of none.
@@ -69,6 +73,68 @@ struct WideSum {
   }
 };
 
+// Sums of a few groups. A block of numbers that all are small, as most decimals are, adds up in 64 bits.
+bool sum_blocks(const RowGroups& rows, const KeyColumn& column, std::span<WideSum> sums) {
+  const Values<Int128> numbers{column.data};
+  const Values<std::uint64_t> words{column.data};
+  std::vector<std::uint64_t> lanes(sums.size() * kLanes);
+  for (std::int64_t start = 0; start < rows.rows; start += kBlockRows) {
+    RowGroups block = rows;
+    block.rows = std::min(kBlockRows, rows.rows - start);
+    if (block.data != nullptr) block.data += start * rows.width;
+    std::uint64_t beyond = 0;
+    for (std::int64_t row = start; row < start + block.rows; ++row) {
+      const std::uint64_t low = words[2 * row];
+      const auto sign = static_cast<std::uint64_t>(static_cast<std::int64_t>(low) >> 63);
+      beyond |= (words[2 * row + 1] ^ sign) | ((low ^ sign) >> kSmallBits);
+    }
+    if (beyond != 0) {
+      if (!each_row(block, [&](std::int64_t row, std::uint64_t group) {
+            if (column.valid[start + row]) sums[group].add(numbers[start + row]);
+          })) {
+        return false;
+      }
+      continue;
+    }
+    if (!each_row(block, [&](std::int64_t row, std::uint64_t group) {
+          const std::uint64_t low = column.valid[start + row] ? words[2 * (start + row)] : 0;
+          lanes[group * kLanes + static_cast<std::uint64_t>(row % kLanes)] += low;
+        })) {
+      return false;
+    }
+    for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+      sums[lane / kLanes].add(static_cast<std::int64_t>(lanes[lane]));
+      lanes[lane] = 0;
+    }
+  }
+  return true;
+}
+
+// Of less than 64 bits, 2**31 values fit 64 bits; of 64 bits they fit 128.
+template <typename T>
+using SumOf =
+    std::conditional_t<sizeof(T) == 16, WideSum, std::conditional_t<sizeof(T) == 8, Int128, std::int64_t>>;
+
+template <typename T>
+bool add_up(const RowGroups& rows, const KeyColumn& column, Values<T> from, std::span<SumOf<T>> sums) {
+  if constexpr (sizeof(T) == 16) {
+    if (rows.groups <= kBlockGroups) return sum_blocks(rows, column, sums);
+  }
+  const auto add = [](SumOf<T>& sum, T value) {
+    if constexpr (sizeof(T) == 16) {
+      sum.add(value);
+    } else {
+      sum += value;
+    }
+  };
+  if (!column.has_nulls()) {
+    return in_lanes(rows, sums.data(), [&](SumOf<T>& sum, std::int64_t row) { add(sum, from[row]); });
+  }
+  return in_lanes(rows, sums.data(), [&](SumOf<T>& sum, std::int64_t row) {
+    if (column.valid[row]) add(sum, from[row]);
+  });
+}
+
 // Limbs of a sum, the lowest of them at `first`; what is beyond the last one goes with it.
 void write_limbs(Int128 sum, std::span<std::int64_t* const> limbs, std::size_t first, std::size_t group) {
   const std::size_t last = limbs.size() - 1;
@@ -111,28 +177,11 @@ bool sum_doubles(const RowGroups& rows, const double* values, double* sums) {
 int limbs_of(int width) { return width == 16 ? 5 : width == 8 ? 3 : 2; }
 
 bool sum_limbs(const RowGroups& rows, const KeyColumn& values, std::span<std::int64_t* const> limbs) {
-  const auto groups = static_cast<std::size_t>(rows.groups);
   bool is_right = false;
   with_values(values, [&]<typename T>(Values<T> from) {
-    // Of less than 64 bits, 2**31 values fit 64 bits; of 64 bits they fit 128.
-    using Sum = std::conditional_t<sizeof(T) == 16, WideSum,
-                                   std::conditional_t<sizeof(T) == 8, Int128, std::int64_t>>;
-    const auto add = [](Sum& sum, T value) {
-      if constexpr (sizeof(T) == 16) {
-        sum.add(value);
-      } else {
-        sum += value;
-      }
-    };
-    std::vector<Sum> sums(groups);
-    if (values.has_nulls()) {
-      is_right = in_lanes(rows, sums.data(), [&](Sum& sum, std::int64_t row) {
-        if (values.valid[row]) add(sum, from[row]);
-      });
-    } else {
-      is_right = in_lanes(rows, sums.data(), [&](Sum& sum, std::int64_t row) { add(sum, from[row]); });
-    }
-    for (std::size_t group = 0; group < groups; ++group) {
+    std::vector<SumOf<T>> sums(static_cast<std::size_t>(rows.groups));
+    is_right = add_up(rows, values, from, std::span(sums));
+    for (std::size_t group = 0; group < sums.size(); ++group) {
       if constexpr (sizeof(T) == 16) {
         write_limbs(sums[group], limbs, group);
       } else {

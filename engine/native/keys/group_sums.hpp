@@ -33,7 +33,7 @@ bool sum_whole(const RowGroups& rows, const std::int64_t* values, std::int64_t* 
 /// Sums of doubles, each group's in the order of its rows, from 0.0 on.
 bool sum_doubles(const RowGroups& rows, const double* values, double* sums);
 
-/// How many limbs hold the sums of values of a width.
+/// How many limbs are enough for the sums of values of a width.
 int limbs_of(int width);
 
 /// Exact sums of the values that are not null, in as many limbs as `limbs` has.

@@ -48,14 +48,13 @@ void KeyTable::each_usable(std::span<const KeyColumn> columns, std::int64_t star
 
 void KeyTable::build_places(std::span<const KeyColumn> columns, std::int64_t rows) {
   places_ = ZeroedTable<std::uint32_t>(codes_.count());
-  std::fill(places_.begin(), places_.end(), kNone);
   each_usable(
       columns, 0, rows,
       [&](std::int64_t start, std::int64_t count, const std::uint64_t* codes, const std::uint8_t* usable) {
         for (std::int64_t i = 0; i < count && is_unique_; ++i) {
           if (usable[i] == 0) continue;
-          is_unique_ = places_[codes[i]] == kNone;
-          places_[codes[i]] = static_cast<std::uint32_t>(start + i);
+          is_unique_ = places_[codes[i]] == 0;
+          places_[codes[i]] = static_cast<std::uint32_t>(start + i + 1);
         }
         return is_unique_;
       });
@@ -136,12 +135,13 @@ void KeyTable::find_block(std::int64_t count, const std::uint64_t* codes, std::u
                           std::uint32_t* firsts, std::uint32_t* counts) const {
   if (is_dense_) {
     for (std::int64_t i = 0; i < count; ++i) {
-      firsts[i] = places_[codes[i]];
       if (counts != nullptr) {
+        firsts[i] = places_[codes[i]];
         counts[i] = usable[i] != 0 ? places_[codes[i] + 1] - firsts[i] : 0;
       } else {
-        if (usable[i] == 0) firsts[i] = kNone;
-        usable[i] = firsts[i] != kNone ? 1 : 0;
+        const std::uint32_t place = usable[i] != 0 ? places_[codes[i]] : 0;
+        firsts[i] = place - 1;  // of 0 it is none
+        usable[i] = place != 0 ? 1 : 0;
       }
     }
     return;
@@ -178,14 +178,18 @@ KeyTable::Lookup KeyTable::look_up(std::span<const KeyColumn> columns, std::int6
 
 void KeyTable::write_pairs(const Lookup& lookup, std::int64_t start, std::int64_t* positions,
                            std::int64_t* found) const {
+  if (is_unique_) {
+    std::int64_t written = 0;
+    for (std::int64_t row = 0; written < lookup.pairs; ++row) {
+      const std::uint32_t first = lookup.firsts[static_cast<std::size_t>(row)];
+      positions[written] = start + row;  // stays if the row has a partner: no branch that is hard to foresee
+      found[written] = first;
+      written += first != kNone ? 1 : 0;
+    }
+    return;
+  }
   for (std::int64_t row = 0; row < lookup.rows; ++row) {
     const std::uint32_t first = lookup.firsts[static_cast<std::size_t>(row)];
-    if (is_unique_) {
-      if (first == kNone) continue;
-      *positions++ = start + row;
-      *found++ = first;
-      continue;
-    }
     const std::uint32_t count = lookup.counts[static_cast<std::size_t>(row)];
     for (std::uint32_t i = 0; i < count; ++i) {
       *positions++ = start + row;

@@ -64,7 +64,7 @@ class KeyTable {
   std::size_t columns_ = 0;
   bool is_dense_ = false;
   bool is_unique_ = true;
-  ZeroedTable<std::uint32_t> places_;  // by code: the row, or where its rows begin and, one further, end
+  ZeroedTable<std::uint32_t> places_;  // by code: the row and 1, or where rows begin and, one further, end
   ZeroedTable<Slot> slots_;
   std::uint64_t mask_ = 0;
   std::vector<std::uint32_t> order_;  // rows by key, where keys repeat

@@ -264,10 +264,12 @@ struct LimbArrays {
 };
 
 py::tuple py_sum_limbs(const py::object& codes, const py::array& values, const py::object& validity,
-                       std::int64_t first_bit, std::int64_t groups) {
+                       std::int64_t first_bit, std::int64_t groups, std::size_t count) {
   const HeldColumn column(values, validity, first_bit);
   const HeldGroups held(codes, column.view().rows, groups);
-  LimbArrays limbs(held, static_cast<std::size_t>(limbs_of(column.view().width)));
+  const auto least = static_cast<std::size_t>(limbs_of(column.view().width));
+  require(count == 0 || (least <= count && count <= kMostLimbs), "no such number of limbs");
+  LimbArrays limbs(held, count == 0 ? least : count);
   bool is_right;
   {
     const py::gil_scoped_release unlocked;
@@ -378,7 +380,7 @@ void bind_keys(py::module_& module) {
   module.def("sum_doubles", &py_sum_doubles, py::arg("codes"), py::arg("values").noconvert(),
              py::arg("groups"));
   module.def("sum_limbs", &py_sum_limbs, py::arg("codes"), py::arg("values"), py::arg("validity"),
-             py::arg("first_bit"), py::arg("groups"));
+             py::arg("first_bit"), py::arg("groups"), py::arg("limbs") = 0);
   module.def("merge_limbs", &py_merge_limbs, py::arg("codes"), py::arg("limbs"), py::arg("groups"));
   module.def("join_limbs", &py_join_limbs, py::arg("limbs"));
   module.def("hash_rows", &py_hash_rows, py::arg("keys"));

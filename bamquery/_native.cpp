@@ -15,4 +15,5 @@ PYBIND11_MODULE(_native, module) {
   bamquery::bind_storage(module);
   bamquery::bind_packed(module);
   bamquery::bind_fsst(module);
+  bamquery::bind_pipeline(module);
 }

@@ -35,4 +35,7 @@ void bind_packed(pybind11::module_& module);
 /// Strings as codes of symbols: symbols found, packing, decoding, single rows.
 void bind_fsst(pybind11::module_& module);
 
+/// Programs over columns: expressions and aggregates, a vector at a time.
+void bind_pipeline(pybind11::module_& module);
+
 }  // namespace bamquery

@@ -5,6 +5,7 @@ all bits are set. Sizes are checked: a call that does not fit raises ValueError.
 GIL while it works.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -832,17 +833,24 @@ class Program:
     ) -> None: ...
     def aggregate(
         self,
-        columns: Sequence[tuple[Any, Any, int]],
+        columns: Sequence[tuple[Any, ...]],
         rows: int,
         codes: NDArray[np.int32] | None,
         groups: int,
+        batches: tuple[NDArray[np.int64], NDArray[np.int64] | None] | None = None,
     ) -> list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]] | None: ...
     def evaluate(
         self,
-        columns: Sequence[tuple[Any, Any, int]],
+        columns: Sequence[tuple[Any, ...]],
         rows: int,
         kinds: Sequence[str],
         values: Sequence[Any],
         bitmaps: Sequence[Any],
+        batches: tuple[NDArray[np.int64], NDArray[np.int64] | None] | None = None,
     ) -> list[int] | None: ...
-    def select(self, columns: Sequence[tuple[Any, Any, int]], rows: int) -> NDArray[np.int64] | None: ...
+    def select(
+        self,
+        columns: Sequence[tuple[Any, ...]],
+        rows: int,
+        batches: tuple[NDArray[np.int64], NDArray[np.int64] | None] | None = None,
+    ) -> NDArray[np.int64] | None: ...

@@ -98,6 +98,11 @@ class Aggregation(Protocol[Frame, State]):
         """The aggregate calls."""
         ...
 
+    @property
+    def program(self) -> str | None:
+        """For profiles: how much of it a program computes; None where the device has none."""
+        ...
+
     def partial(self, frame: Frame) -> State:
         """The state of one frame's rows; of a frame without rows too.
 

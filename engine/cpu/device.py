@@ -52,9 +52,9 @@ class CpuDevice:
     capabilities: Final = CPU
     task_size: Final = 1
 
-    def __init__(self, *, compiles: bool = True) -> None:
-        """`compiles`: expressions and aggregates become programs, as far as these go."""
-        self._compiles = compiles
+    def __init__(self, *, programs: bool = True) -> None:
+        """`programs`: expressions and aggregates are computed by programs, as far as these go."""
+        self._programs = programs
 
     def from_arrow(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch itself."""
@@ -137,7 +137,7 @@ class CpuDevice:
 
     def evaluate(self, expressions: Sequence[Expression], frame: CpuFrame) -> CpuFrame:
         """One column per expression."""
-        if self._compiles:
+        if self._programs:
             from bamquery.engine.cpu.pipeline.compiled_expressions import compiled_columns
 
             return as_frame(compiled_columns(expressions, frame), frame.num_rows)
@@ -156,12 +156,17 @@ class CpuDevice:
 
         if not frame.num_rows:
             return frame
-        if self._compiles:
-            from bamquery.engine.cpu.pipeline.compiled_expressions import compiled_positions
+        if self._programs:
+            from bamquery.engine.cpu.pipeline.compiled_expressions import compiled_mask, compiled_positions
 
-            found = compiled_positions(predicate, frame)
-            if found is not None:
-                return frame if len(found) == frame.num_rows else self.take(frame, found)
+            if isinstance(frame, StoredFrame):
+                found = compiled_positions(predicate, frame)
+                if found is not None:
+                    return frame if len(found) == frame.num_rows else self.take(frame, found)
+            else:
+                passed = compiled_mask(predicate, frame)
+                if passed is not None:
+                    return frame if passed.true_count == frame.num_rows else filter_batch(frame, passed)
         frame = whole_batch(frame)
         try:
             mask = evaluate(predicate, frame)
@@ -177,7 +182,7 @@ class CpuDevice:
         """Positions of the rows for which the predicate is true."""
         from bamquery.engine.cpu.expressions.evaluation import evaluate_columns
 
-        if self._compiles:
+        if self._programs:
             from bamquery.engine.cpu.pipeline.compiled_expressions import compiled_positions
 
             found = compiled_positions(predicate, frame)
@@ -205,7 +210,7 @@ class CpuDevice:
         """Keys and aggregates, prepared."""
         from bamquery.engine.cpu.aggregates.aggregation import CpuAggregation
 
-        return CpuAggregation(keys, aggregates, compiles=self._compiles)
+        return CpuAggregation(keys, aggregates, programs=self._programs)
 
     def join_table(self, keys: CpuFrame, nulls_equal: Sequence[bool]) -> CpuJoinTable:
         """Rows prepared to be found by their keys."""

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.frames import make_batch
+from bamquery.engine.cpu.frames import make_batch, take_batch
 from bamquery.engine.cpu.kernels import Column, nulls, take
 from bamquery.storage.encodings.packed.selection import PackedSelection
 from bamquery.storage.format.layout import VECTOR_ROWS
@@ -99,8 +99,10 @@ class StoredFrame:
         ]
         return make_batch(found, self.num_rows)
 
-    def take(self, positions: NDArray[np.int64]) -> StoredFrame:
-        """The rows at ascending positions, still packed where they are not too few."""
+    def take(self, positions: NDArray[np.int64]) -> pa.RecordBatch | StoredFrame:
+        """The rows at those positions, still packed where they ascend and are not too few."""
+        if len(positions) > 1 and not (positions[1:] > positions[:-1]).all():
+            return take_batch(self.batch(), positions)
         packed = [column for column in self.columns if isinstance(column, PackedSelection)]
         ids = packed[0].row_ids[positions]
         sparse = SPARSEST * len(ids) < len(vectors_of(ids)) * VECTOR_ROWS
@@ -111,7 +113,7 @@ class StoredFrame:
                 found.append(chosen.decode() if sparse else chosen)
             else:
                 found.append(take(self.column(i), positions))
-        return StoredFrame(found, len(positions))
+        return as_frame(found, len(positions))
 
     @property
     def nbytes(self) -> int:

@@ -72,10 +72,10 @@ class Project(Operator[Frame], Generic[Frame]):
             return None
         self.profile.details["computed"] = "by the aggregate"
 
-        def below(expression: Expression) -> Expression:
+        def in_child(expression: Expression) -> Expression:
             return substitute(expression, self._expressions)
 
-        return self.children[0], tuple(map(below, keys)), tuple(map_arguments(c, below) for c in calls)
+        return self.children[0], tuple(map(in_child, keys)), tuple(map_arguments(c, in_child) for c in calls)
 
     def keep_encoded(self) -> None:
         """Columns come as they are, and what is computed from them has their values."""

@@ -21,7 +21,7 @@ def word_of(value: pa.Scalar[Any]) -> int:
         number = int("".join(map(str, digits)))
         assert isinstance(exponent, int)
         number = number * 10 ** (exponent + value.type.scale)
-        return -number if sign else number
+        return int(-number if sign else number)
     if pa.types.is_integer(value.type):
         return int(value.as_py())
     stored = pa.int32() if value.type.bit_width == 32 else pa.int64()

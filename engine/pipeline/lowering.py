@@ -103,8 +103,9 @@ class ProgramBuilder:
         return found
 
     def _size(self) -> tuple[int, ...]:
-        made = (self.program.steps, self.program.inputs, self._known, self._constants)
-        return (*map(len, made), self._registers, self.operations)
+        program = self.program
+        made = (len(program.steps), len(program.inputs), len(self._known), len(self._constants))
+        return (*made, self._registers, self.operations)
 
     def _shrink(self, size: tuple[int, ...]) -> None:
         """Take back what was made since."""
@@ -310,7 +311,7 @@ class ProgramBuilder:
     def _not(self, arguments: Sequence[Expression]) -> Value:
         return Value(self._emit(Operation.NOT, [self._value(argument) for argument in arguments]), Shape.FLAG)
 
-    def _in(self, arguments: Sequence[Expression]) -> Value:
+    def _membership(self, arguments: Sequence[Expression]) -> Value:
         value, *members = arguments
         if len(members) > _MOST_MEMBERS or not all(isinstance(member, Literal) for member in members):
             raise _NotCoveredError
@@ -346,7 +347,7 @@ class ProgramBuilder:
 
     def _date_part(self, arguments: Sequence[Expression], kind: pa.DataType) -> Value:
         unit, column = arguments
-        name = unit.value.as_py() if isinstance(unit, Literal) else None
+        name = str(unit.value.as_py()) if isinstance(unit, Literal) else ""
         dated = pa.types.is_date32(column.type) or pa.types.is_timestamp(column.type)
         if name not in _DATE_PARTS or not dated or not pa.types.is_integer(kind):
             raise _NotCoveredError
@@ -449,7 +450,7 @@ def _functions() -> dict[str, _Lowering]:
         "not": lambda b, a, k: b._not(a),
         "is_null": lambda b, a, k: b._is_null(Operation.IS_NULL, a),
         "is_not_null": lambda b, a, k: b._is_null(Operation.IS_NOT_NULL, a),
-        "in": lambda b, a, k: b._in(a),
+        "in": lambda b, a, k: b._membership(a),
         "case": builder._case,
         "coalesce": builder._coalesce,
         "date_part": builder._date_part,

@@ -59,9 +59,9 @@ class CpuAggregation:
     """
 
     def __init__(
-        self, keys: Sequence[Expression], calls: Sequence[AggregateCall], *, compiles: bool = True
+        self, keys: Sequence[Expression], calls: Sequence[AggregateCall], *, programs: bool = True
     ) -> None:
-        """`compiles`: by programs, as far as these go."""
+        """`programs`: computed by one, as far as that goes."""
         self._keys = tuple(keys)
         self._calls = tuple(calls)
         assert not any(call.distinct for call in self._calls), "operators make arguments distinct"
@@ -71,7 +71,7 @@ class CpuAggregation:
         self._accumulators = tuple(self._answering[i] for i in stated)
         self._averages = _averages(self._stated)
         self._order = sorted(range(len(stated)), key=lambda i: i in self._averages)
-        self._compiled = CompiledAggregates(self._stated, self._accumulators) if compiles else None
+        self._compiled = CompiledAggregates(self._stated, self._accumulators) if programs else None
 
     @property
     def keys(self) -> tuple[Expression, ...]:
@@ -82,6 +82,11 @@ class CpuAggregation:
     def calls(self) -> tuple[AggregateCall, ...]:
         """The aggregate calls."""
         return self._calls
+
+    @property
+    def program(self) -> str | None:
+        """How many aggregates a program computes."""
+        return None if self._compiled is None else self._compiled.describe(len(self._stated))
 
     def partial(self, frame: pa.RecordBatch | StoredFrame) -> CpuGroups:
         """The state of one frame's rows."""

@@ -15,6 +15,7 @@ from bamquery.engine.cpu.keys.hashing import Hashes, hash_rows
 from bamquery.engine.cpu.keys.key_codes import KeyCodes
 from bamquery.engine.cpu.keys.stable_order import stable_order
 from bamquery.engine.cpu.numeric import decimals
+from bamquery.engine.cpu.stored_frame import StoredFrame, whole_batch
 from bamquery.engine.device import HostPositions
 
 Portion = tuple[int, HostPositions, HostPositions]
@@ -77,8 +78,9 @@ class CpuJoinTable:
         arrays = (self._starts, self._order, self._only, self._hashes)
         return sum(array.nbytes for array in arrays if array is not None)
 
-    def matches(self, keys: pa.RecordBatch) -> Iterator[Portion]:
+    def matches(self, keys: pa.RecordBatch | StoredFrame) -> Iterator[Portion]:
         """Pairs of equal keys."""
+        keys = whole_batch(keys)
         for start in range(0, max(keys.num_rows, 1), _PORTION):
             piece = keys.slice(start, _PORTION)
             for stop, positions, found in self._matches(piece):

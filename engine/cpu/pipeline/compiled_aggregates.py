@@ -36,10 +36,13 @@ class CompiledAggregates:
         builder.program.aggregates = list(steps)
         self._program = NativeProgram(builder.program) if steps else None
 
-    @property
-    def calls(self) -> int:
-        """How many calls the program computes."""
-        return len(self._places) if self._program is not None and not self._program.is_given_up else 0
+    def describe(self, states: int) -> str:
+        """What profiles say of the program, where there are so many states."""
+        if self._program is None:
+            return f"none of {states} aggregates"
+        if self._program.has_failed:
+            return "given up: a number does not fit 64 bits, or an input cannot be computed for all rows"
+        return f"{len(self._places)} of {states} aggregates"
 
     def run(self, frame: pa.RecordBatch | StoredFrame, grouping: Grouping) -> Mapping[int, StateColumns]:
         """States by number of their call; none where the program cannot compute them."""

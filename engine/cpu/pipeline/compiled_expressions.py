@@ -54,6 +54,18 @@ def compiled_positions(
     return None if program is None else program.select(frame)
 
 
+def compiled_mask(predicate: Expression, batch: pa.RecordBatch) -> pa.BooleanArray | None:
+    """Whether a condition is true for each row, null where it is; None where there is no program."""
+    if not batch.num_rows:
+        return None
+    program, _ = _compile((predicate,))
+    columns = None if program is None else program.evaluate(batch)
+    if columns is None:
+        return None
+    assert isinstance(columns[0], pa.BooleanArray)
+    return columns[0]
+
+
 @functools.lru_cache(maxsize=_KEPT)
 def _compile(expressions: tuple[Expression, ...]) -> tuple[NativeProgram | None, tuple[int, ...]]:
     """A program for those of the expressions that it computes, and which these are."""

@@ -62,6 +62,11 @@ class NativeProgram:
         """Whether it has failed so often that it is not asked any more."""
         return self._failures >= _MOST_FAILURES
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether some chunk had to be computed otherwise."""
+        return self._failures > 0
+
     def evaluate(self, frame: pa.RecordBatch | StoredFrame) -> list[Column] | None:
         """The outputs for each row."""
         given = self._columns(frame)

@@ -73,6 +73,8 @@ class Aggregate(Operator[Frame], Generic[Frame]):
         ):
             for frame in groups:
                 self.profile.details["peak_memory"] = memory.peak
+                if aggregation.program is not None:
+                    self.profile.details["program"] = aggregation.program
                 yield from slice_frame(device, frame)
 
     def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:

@@ -273,6 +273,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         names = list(self._scan_profile.columns)
         zone_maps = context.settings.zone_maps
         limits = ChunkLimits.for_threads(context.memory.share)
+        limits = limits.shared(sum(f.vector_count for f in self._snapshot.fragments), context.threads)
         if self._keeps_encoded and context.device.capabilities.takes_encoded and context.memory.share == 1:
             limits = replace(limits, as_stored=True)
         keep, density = None, None

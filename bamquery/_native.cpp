@@ -16,4 +16,5 @@ PYBIND11_MODULE(_native, module) {
   bamquery::bind_packed(module);
   bamquery::bind_fsst(module);
   bamquery::bind_keys(module);
+  bamquery::bind_pipeline(module);
 }

@@ -903,3 +903,37 @@ def shared_array_view(
     timeout: float,
 ) -> bytes:
     """A SharedArrayView of a PageCacheView, a QueuePoolView and the address of an ErrorRecord."""
+
+class Program:
+    """Expressions and aggregates over columns, a vector at a time; see engine/native/pipeline."""
+
+    def __init__(
+        self,
+        steps: NDArray[np.int64],
+        inputs: Sequence[str],
+        aggregates: NDArray[np.int64],
+        outputs: Sequence[int],
+    ) -> None: ...
+    def aggregate(
+        self,
+        columns: Sequence[tuple[Any, ...]],
+        rows: int,
+        codes: NDArray[np.int32] | None,
+        groups: int,
+        batches: tuple[NDArray[np.int64], NDArray[np.int64] | None] | None = None,
+    ) -> list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]] | None: ...
+    def evaluate(
+        self,
+        columns: Sequence[tuple[Any, ...]],
+        rows: int,
+        kinds: Sequence[str],
+        values: Sequence[Any],
+        bitmaps: Sequence[Any],
+        batches: tuple[NDArray[np.int64], NDArray[np.int64] | None] | None = None,
+    ) -> list[int] | None: ...
+    def select(
+        self,
+        columns: Sequence[tuple[Any, ...]],
+        rows: int,
+        batches: tuple[NDArray[np.int64], NDArray[np.int64] | None] | None = None,
+    ) -> NDArray[np.int64] | None: ...

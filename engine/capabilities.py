@@ -39,6 +39,7 @@ class Capabilities:
         device: what messages call it.
         on_host: frames are in this process's memory, and the query's threads compute them.
         numbers_rows: its scans of stored tables can say the number of each row.
+        takes_encoded: its frames may have columns as they are stored, and strings as dictionaries.
         type_gaps: why it holds no columns of a type.
         node_gaps: why it cannot compute a call or cast, its arguments aside.
         aggregate_gaps: why it cannot compute an aggregate, its arguments aside.
@@ -47,6 +48,7 @@ class Capabilities:
     device: str
     on_host: bool
     numbers_rows: bool
+    takes_encoded: bool = False
     type_gaps: Callable[[pa.DataType], Iterable[str]] = lambda kind: ()
     node_gaps: Callable[[Expression], Iterable[str]] = lambda node: ()
     aggregate_gaps: Callable[[AggregateCall], Iterable[str]] = lambda call: ()

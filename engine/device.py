@@ -23,6 +23,7 @@ from bamquery.plan.nodes import Field, SortKey, Window
 
 if TYPE_CHECKING:
     from bamquery.engine.capabilities import Capabilities
+    from bamquery.storage.encodings.packed.selection import PackedSelection
 
 Frame = TypeVar("Frame")
 Frame_contra = TypeVar("Frame_contra", contravariant=True)
@@ -95,6 +96,11 @@ class Aggregation(Protocol[Frame, State]):
     @property
     def calls(self) -> tuple[AggregateCall, ...]:
         """The aggregate calls."""
+        ...
+
+    @property
+    def program(self) -> str | None:
+        """For profiles: how much of it a program computes; None where the device has none."""
         ...
 
     def partial(self, frame: Frame) -> State:
@@ -209,8 +215,11 @@ class Device(Protocol[Frame]):
         """The batch's columns in the device's memory."""
         ...
 
-    def from_columns(self, columns: Sequence[pa.Array[Any]]) -> Frame:
-        """What a scan has read: one or more columns of one length, in the device's memory."""
+    def from_columns(self, columns: Sequence[pa.Array[Any] | PackedSelection]) -> Frame:
+        """What a scan has read: one or more columns of one length, in the device's memory.
+
+        Columns are packed only where `Capabilities.takes_encoded` says that the device takes such.
+        """
         ...
 
     def to_arrow(self, frame: Frame, fields: Sequence[Field]) -> pa.RecordBatch:

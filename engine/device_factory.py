@@ -14,7 +14,9 @@ from bamquery.errors import GpuError, SettingError
 _NEEDED: Final = ("rmm", "pylibcudf")
 
 
-def open_device(name: str, gpu_memory_limit: int | None = None) -> tuple[Device[Any], tuple[str, ...]]:
+def open_device(
+    name: str, gpu_memory_limit: int | None = None, *, programs: bool = True
+) -> tuple[Device[Any], tuple[str, ...]]:
     """The device for `auto`, `cpu` or `cuda:<n>`, and what its profile should say of the choice.
 
     `auto` is the first GPU where there is one that libcudf runs on, else the CPU.
@@ -22,16 +24,17 @@ def open_device(name: str, gpu_memory_limit: int | None = None) -> tuple[Device[
     Args:
         name: as the setting `device` has it.
         gpu_memory_limit: bytes, as the setting of that name has them.
+        programs: whether a CPU computes by programs, as the setting of that name says.
 
     Raises:
         SettingError: there is no such device; says what is missing.
     """
     if name == "cpu":
-        return CpuDevice(), ()
+        return CpuDevice(programs=programs), ()
     if name == "auto":
         missing = _missing_for_gpu()
         if missing is not None:
-            return CpuDevice(), (f"device auto: cpu, because {missing}",)
+            return CpuDevice(programs=programs), (f"device auto: cpu, because {missing}",)
         return _cuda_device(0, gpu_memory_limit), ("device auto: cuda:0, the first GPU",)
     try:
         return _cuda_device(int(name.removeprefix("cuda:")), gpu_memory_limit), ()

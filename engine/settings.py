@@ -54,6 +54,7 @@ class SettingValues(TypedDict, total=False):
     io_cores: int | None
     zone_maps: bool | None
     dynamic_filters: bool | None
+    programs: bool | None
     strategy: Literal["auto", "stream", "vectors", "blocks"] | None
     verify_checksums: bool | Literal["all"] | None
     allow_cpu: bool | None
@@ -92,6 +93,8 @@ class Settings:
     """Whether vectors that cannot match are skipped."""
     dynamic_filters: bool = True
     """Whether scans read less by what operators above them learn while they run."""
+    programs: bool = True
+    """Whether a CPU computes expressions and aggregates by programs, as far as these go."""
     strategy: str = "auto"
     """How columns are read: `stream`, `vectors`, `blocks`, or `auto` by cost."""
     verify_checksums: bool | str = True
@@ -334,6 +337,7 @@ _PARSERS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
         "io_cores": _parse_io_cores,
         "zone_maps": _parse_boolean,
         "dynamic_filters": _parse_boolean,
+        "programs": _parse_boolean,
         "allow_cpu": _parse_boolean,
         "strategy": _one_of("auto", "stream", "vectors", "blocks"),
         "verify_checksums": _parse_verification,

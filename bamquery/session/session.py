@@ -237,7 +237,7 @@ class Session:
 
     def _run(self, plan: Plan, sql: str) -> Result:
         settings = self._settings
-        device, notes = open_device(settings.device, settings.gpu_memory_limit)
+        device, notes = open_device(settings.device, settings.gpu_memory_limit, programs=settings.programs)
 
         def run_on_device(chosen: Device[Any], notes: Sequence[str]) -> Result:
             return Result(plan, chosen, settings, notes, spill_folder=self.path, sql=sql)
@@ -248,7 +248,7 @@ class Session:
             if not settings.allow_cpu or device.capabilities.on_host:
                 raise
             why = [reason.message.partition("; SET ")[0] for reason in refusal.reasons]
-            other, _ = open_device(_CPU)
+            other, _ = open_device(_CPU, programs=settings.programs)
             result = run_on_device(
                 other, [*notes, *(f"device cpu, as allow_cpu is on: {reason}" for reason in why)]
             )

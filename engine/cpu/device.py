@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,9 @@ from bamquery.engine.cpu.frames import (
     value_width,
 )
 from bamquery.engine.cpu.kernels import filter_batch, nulls, true_positions
+from bamquery.engine.cpu.stored_frame import StoredFrame, as_frame, needed_batch, whole_batch
 from bamquery.engine.execution.string_limits import LargeStringError
+from bamquery.plan.expressions import referenced_columns
 
 if TYPE_CHECKING:
     from bamquery.engine.cpu.aggregates.aggregation import CpuAggregation
@@ -34,32 +36,40 @@ if TYPE_CHECKING:
     from bamquery.engine.device import HostPositions, Positions, RestOfPartition
     from bamquery.plan.expressions import AggregateCall, Expression
     from bamquery.plan.nodes import Field, SortKey, Window
+    from bamquery.storage.encodings.packed.selection import PackedSelection
+
+CpuFrame: TypeAlias = pa.RecordBatch | StoredFrame
 
 
-CPU: Final = Capabilities("cpu", on_host=True, numbers_rows=True)
+CPU: Final = Capabilities("cpu", on_host=True, numbers_rows=True, takes_encoded=True)
 """It can do all that plans may hold."""
 
 
 class CpuDevice:
-    """See `bamquery.engine.device.Device`; it has no state."""
+    """See `bamquery.engine.device.Device`; it has no state but its choice."""
 
     name: Final = "cpu"
     capabilities: Final = CPU
     task_size: Final = 1
 
+    def __init__(self, *, programs: bool = True) -> None:
+        """`programs`: expressions and aggregates are computed by programs, as far as these go."""
+        self._programs = programs
+
     def from_arrow(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch itself."""
         return batch
 
-    def from_columns(self, columns: Sequence[pa.Array[Any]]) -> pa.RecordBatch:
+    def from_columns(self, columns: Sequence[pa.Array[Any] | PackedSelection]) -> CpuFrame:
         """The columns themselves."""
-        return make_batch(columns, len(columns[0]))
+        return as_frame(columns, len(columns[0]))
 
-    def to_arrow(self, frame: pa.RecordBatch, fields: Sequence[Field]) -> pa.RecordBatch:
+    def to_arrow(self, frame: CpuFrame, fields: Sequence[Field]) -> pa.RecordBatch:
         """The batch with the fields' names, and dictionaries numbered as the fields want them."""
-        columns = [as_type(c, f.type) for c, f in zip(frame.columns, fields, strict=True)]
+        batch = whole_batch(frame)
+        columns = [as_type(c, f.type) for c, f in zip(batch.columns, fields, strict=True)]
         if not columns:
-            return frame
+            return batch
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema([(f.name, f.type) for f in fields]))
 
     def empty(self, fields: Sequence[Field]) -> pa.RecordBatch:
@@ -70,71 +80,94 @@ class CpuDevice:
         """One row without columns."""
         return make_batch([], 1)
 
-    def row_count(self, frame: pa.RecordBatch) -> int:
+    def row_count(self, frame: CpuFrame) -> int:
         """Rows."""
         return frame.num_rows
 
-    def nbytes(self, frame: pa.RecordBatch) -> int:
+    def nbytes(self, frame: CpuFrame) -> int:
         """Memory that its rows occupy."""
-        return batch_bytes(frame)
+        return frame.nbytes if isinstance(frame, StoredFrame) else batch_bytes(frame)
 
-    def string_bytes(self, frame: pa.RecordBatch) -> int:
+    def string_bytes(self, frame: CpuFrame) -> int:
         """Bytes of strings and binaries."""
-        return sum(string_bytes(column) for column in frame.columns)
+        # What is packed is numbers.
+        return sum(string_bytes(column) for column in frame.columns if isinstance(column, pa.Array))
 
-    def row_width(self, frame: pa.RecordBatch) -> int:
+    def row_width(self, frame: CpuFrame) -> int:
         """Bytes of values, places and offsets."""
-        return sum(map(value_width, frame.columns))
+        return sum(map(value_width, whole_batch(frame).columns))
 
-    def longest_string(self, frame: pa.RecordBatch) -> int:
+    def longest_string(self, frame: CpuFrame) -> int:
         """Those of each column's longest."""
-        return longest_string(frame)
+        return longest_string(whole_batch(frame))
 
-    def string_lengths(self, frame: pa.RecordBatch) -> NDArray[np.uint32]:
+    def string_lengths(self, frame: CpuFrame) -> NDArray[np.uint32]:
         """Bytes of each row's strings and binaries."""
-        return string_lengths(frame)
+        return string_lengths(whole_batch(frame))
 
-    def select(self, frame: pa.RecordBatch, columns: Sequence[int]) -> pa.RecordBatch:
+    def select(self, frame: CpuFrame, columns: Sequence[int]) -> CpuFrame:
         """Those columns."""
+        if isinstance(frame, StoredFrame):
+            return as_frame([frame.columns[i] for i in columns], frame.num_rows)
         return make_batch([frame.column(i) for i in columns], frame.num_rows)
 
-    def join_columns(self, frames: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    def join_columns(self, frames: Sequence[CpuFrame]) -> CpuFrame:
         """Columns side by side."""
         assert len({frame.num_rows for frame in frames}) == 1
-        return make_batch([column for frame in frames for column in frame.columns], frames[0].num_rows)
+        return as_frame([column for frame in frames for column in frame.columns], frames[0].num_rows)
 
-    def concatenate(self, frames: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    def concatenate(self, frames: Sequence[CpuFrame]) -> CpuFrame:
         """Rows of all, in order."""
-        return concatenate_batches(frames)
+        return frames[0] if len(frames) == 1 else concatenate_batches([whole_batch(one) for one in frames])
 
-    def slice(self, frame: pa.RecordBatch, offset: int, length: int) -> pa.RecordBatch:
+    def slice(self, frame: CpuFrame, offset: int, length: int) -> pa.RecordBatch:
         """Some rows, without a copy."""
-        return frame.slice(offset, length)
+        return whole_batch(frame).slice(offset, length)
 
-    def take(self, frame: pa.RecordBatch, positions: Positions) -> pa.RecordBatch:
+    def take(self, frame: CpuFrame, positions: Positions) -> CpuFrame:
         """The rows at those positions."""
-        return take_batch(frame, self.read_positions(positions))
+        places = self.read_positions(positions)
+        if isinstance(frame, StoredFrame):
+            return frame.take(places)
+        return take_batch(frame, places)
 
-    def take_or_null(self, frame: pa.RecordBatch, positions: HostPositions) -> pa.RecordBatch:
+    def take_or_null(self, frame: CpuFrame, positions: HostPositions) -> pa.RecordBatch:
         """The rows at those positions, nulls for -1."""
-        return take_batch_or_null(frame, positions)
+        return take_batch_or_null(whole_batch(frame), positions)
 
-    def evaluate(self, expressions: Sequence[Expression], frame: pa.RecordBatch) -> pa.RecordBatch:
+    def evaluate(self, expressions: Sequence[Expression], frame: CpuFrame) -> CpuFrame:
         """One column per expression."""
+        if self._programs:
+            from bamquery.engine.cpu.pipeline.compiled_expressions import compiled_columns
+
+            return as_frame(compiled_columns(expressions, frame), frame.num_rows)
         from bamquery.engine.cpu.expressions.evaluation import evaluate_columns
 
-        return make_batch(evaluate_columns(expressions, frame), frame.num_rows)
+        batch = needed_batch(frame, referenced_columns(*expressions))
+        return make_batch(evaluate_columns(expressions, batch), frame.num_rows)
 
-    def dictionary_encode(self, frame: pa.RecordBatch) -> pa.RecordBatch:
+    def dictionary_encode(self, frame: CpuFrame) -> pa.RecordBatch:
         """Texts under dictionaries: their rows' places, which are copied instead of them."""
-        return make_batch([dictionary_of(column) for column in frame.columns], frame.num_rows)
+        return make_batch([dictionary_of(column) for column in whole_batch(frame).columns], frame.num_rows)
 
-    def filter(self, frame: pa.RecordBatch, predicate: Expression) -> pa.RecordBatch:
+    def filter(self, frame: CpuFrame, predicate: Expression) -> CpuFrame:
         """Rows for which the predicate is true."""
         from bamquery.engine.cpu.expressions.evaluation import evaluate, evaluate_columns
 
         if not frame.num_rows:
             return frame
+        if self._programs:
+            from bamquery.engine.cpu.pipeline.compiled_expressions import compiled_mask, compiled_positions
+
+            if isinstance(frame, StoredFrame):
+                found = compiled_positions(predicate, frame)
+                if found is not None:
+                    return frame if len(found) == frame.num_rows else self.take(frame, found)
+            else:
+                passed = compiled_mask(predicate, frame)
+                if passed is not None:
+                    return frame if passed.true_count == frame.num_rows else filter_batch(frame, passed)
+        frame = whole_batch(frame)
         try:
             mask = evaluate(predicate, frame)
         except LargeStringError:
@@ -145,67 +178,69 @@ class CpuDevice:
             return frame
         return filter_batch(frame, mask)
 
-    def matching_positions(self, predicate: Expression, frame: pa.RecordBatch) -> HostPositions:
+    def matching_positions(self, predicate: Expression, frame: CpuFrame) -> HostPositions:
         """Positions of the rows for which the predicate is true."""
         from bamquery.engine.cpu.expressions.evaluation import evaluate_columns
 
-        (mask,) = evaluate_columns([predicate], frame)
+        if self._programs:
+            from bamquery.engine.cpu.pipeline.compiled_expressions import compiled_positions
+
+            found = compiled_positions(predicate, frame)
+            if found is not None:
+                return found
+        (mask,) = evaluate_columns([predicate], needed_batch(frame, referenced_columns(predicate)))
         return true_positions(mask)
 
-    def as_positions(self, frame: pa.RecordBatch) -> HostPositions:
+    def as_positions(self, frame: CpuFrame) -> HostPositions:
         """The values of the one column."""
-        return np.sort(np.asarray(frame.column(0)))
+        return np.sort(np.asarray(whole_batch(frame).column(0)))
 
     def read_positions(self, positions: Positions) -> HostPositions:
         """The positions themselves."""
         assert isinstance(positions, np.ndarray)
         return positions
 
-    def sort(
-        self, frame: pa.RecordBatch, keys: Sequence[SortKey], limit: int | None = None
-    ) -> pa.RecordBatch:
+    def sort(self, frame: CpuFrame, keys: Sequence[SortKey], limit: int | None = None) -> pa.RecordBatch:
         """The rows, or the first `limit` of them, in stable order."""
         from bamquery.engine.cpu.keys.sorting import sort_batch
 
-        return sort_batch(frame, keys, limit)
+        return sort_batch(whole_batch(frame), keys, limit)
 
     def aggregation(self, keys: Sequence[Expression], aggregates: Sequence[AggregateCall]) -> CpuAggregation:
         """Keys and aggregates, prepared."""
         from bamquery.engine.cpu.aggregates.aggregation import CpuAggregation
 
-        return CpuAggregation(keys, aggregates)
+        return CpuAggregation(keys, aggregates, programs=self._programs)
 
-    def join_table(self, keys: pa.RecordBatch, nulls_equal: Sequence[bool]) -> CpuJoinTable:
+    def join_table(self, keys: CpuFrame, nulls_equal: Sequence[bool]) -> CpuJoinTable:
         """Rows prepared to be found by their keys."""
         from bamquery.engine.cpu.keys.join_table import CpuJoinTable
 
-        return CpuJoinTable(keys, nulls_equal)
+        return CpuJoinTable(whole_batch(keys), nulls_equal)
 
-    def partition(
-        self, frame: pa.RecordBatch, keys: pa.RecordBatch, count: int, level: int
-    ) -> list[pa.RecordBatch]:
+    def partition(self, frame: CpuFrame, keys: CpuFrame, count: int, level: int) -> list[pa.RecordBatch]:
         """The rows by bits of their keys' hashes: a byte for each level, the lowest ones left to joins."""
         from bamquery.engine.cpu.keys.hashing import partition_rows
 
-        order, ends = partition_rows(keys.columns, keys.num_rows, count, level)
-        ordered = take_batch(frame, order)
+        order, ends = partition_rows(whole_batch(keys).columns, keys.num_rows, count, level)
+        ordered = take_batch(whole_batch(frame), order)
         return [ordered.slice(start, end - start) for start, end in zip([0, *ends], ends, strict=False)]
 
     def window(
         self,
         window: Window,
-        frame: pa.RecordBatch,
+        frame: CpuFrame,
         rest: RestOfPartition | None = None,
     ) -> pa.RecordBatch:
         """The values of a window's calls."""
         from bamquery.engine.cpu.windows.compute import window_columns
 
-        return make_batch(window_columns(window, frame, rest), frame.num_rows)
+        return make_batch(window_columns(window, whole_batch(frame), rest), frame.num_rows)
 
     def window_portions(
         self,
         window: Window,
-        frame: pa.RecordBatch,
+        frame: CpuFrame,
         rest: RestOfPartition | None = None,
         first: int = 0,
         count: int | None = None,
@@ -214,5 +249,5 @@ class CpuDevice:
         from bamquery.engine.cpu.windows.compute import window_portions
 
         stop = frame.num_rows if count is None else first + count
-        for columns in window_portions(window, frame, rest, first, stop):
+        for columns in window_portions(window, whole_batch(frame), rest, first, stop):
             yield make_batch(columns, len(columns[0]))

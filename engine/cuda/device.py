@@ -38,6 +38,7 @@ from bamquery.statement_context.cancellation import check_cancelled
 
 if TYPE_CHECKING:
     from bamquery.engine.operators.scan.device_scan import ScanWork
+    from bamquery.storage.encodings.packed.selection import PackedSelection
 
 Answer = TypeVar("Answer")
 
@@ -87,11 +88,13 @@ class CudaDevice:
         """The batch's columns, copied."""
         return self._run_on_gpu("a table in memory", lambda: transfer.from_arrow(self.session, batch))
 
-    def from_columns(self, columns: Sequence[pa.Array[Any]]) -> CudaFrame:
+    def from_columns(self, columns: Sequence[pa.Array[Any] | PackedSelection]) -> CudaFrame:
         """The columns, copied."""
-        size = sum(column.nbytes for column in columns)
+        values = [column for column in columns if isinstance(column, pa.Array)]
+        assert len(values) == len(columns), "it takes none that is packed"
+        size = sum(column.nbytes for column in values)
         return self._run_on_gpu(
-            "a scan's columns", lambda: transfer.from_columns(self.session, columns, len(columns[0])), size
+            "a scan's columns", lambda: transfer.from_columns(self.session, values, len(values[0])), size
         )
 
     def to_arrow(self, frame: CudaFrame, fields: Sequence[Field]) -> pa.RecordBatch:

@@ -11,11 +11,12 @@ from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.base.dynamic_filter import DynamicCondition, DynamicFilter
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.base.out_of_memory_split import map_split_on_out_of_memory
+from bamquery.engine.pipeline.lowering import is_covered
 from bamquery.engine.profiling.query_profile import OperatorProfile
-from bamquery.plan.expressions import ColumnRef, Expression, SortKey
+from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression, SortKey, referenced_columns
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Field
-from bamquery.plan.rewriting import map_key, substitute
+from bamquery.plan.rewriting import map_arguments, map_key, substitute
 
 
 class Project(Operator[Frame], Generic[Frame]):
@@ -57,6 +58,25 @@ class Project(Operator[Frame], Generic[Frame]):
         """In the order of what the key is made of below."""
         self.children[0].prefer_order(map_key(key, lambda e: substitute(e, self._expressions)))
 
-    def encode_strings(self) -> None:
+    def compute_within(
+        self, keys: Sequence[Expression], calls: Sequence[AggregateCall]
+    ) -> tuple[Operator[Frame], tuple[Expression, ...], tuple[AggregateCall, ...]] | None:
+        """The child, and keys and calls over its columns, where a program computes all in one pass.
+
+        None where it does not: columns that are computed by themselves are computed once here.
+        """
+        plain = [isinstance(expression, ColumnRef) for expression in self._expressions]
+        if not all(plain[index] for index in referenced_columns(*keys)):
+            return None
+        if not all(is_plain or is_covered(e) for e, is_plain in zip(self._expressions, plain, strict=True)):
+            return None
+        self.profile.details["computed"] = "by the aggregate"
+
+        def in_child(expression: Expression) -> Expression:
+            return substitute(expression, self._expressions)
+
+        return self.children[0], tuple(map(in_child, keys)), tuple(map_arguments(c, in_child) for c in calls)
+
+    def keep_encoded(self) -> None:
         """Columns come as they are, and what is computed from them has their values."""
-        self.children[0].encode_strings()
+        self.children[0].keep_encoded()

@@ -33,11 +33,22 @@ class FragmentReader:
     StorageError where they cannot be read. Counters are the calling thread's.
     """
 
-    def __init__(self, fragment: Fragment, reader: BlockReader, verify: bool = True) -> None:
-        """Read `fragment` through `reader`; without `verify`, checksums of whole vectors are not compared."""
+    def __init__(
+        self,
+        fragment: Fragment,
+        reader: BlockReader,
+        verify: bool = True,
+        *,
+        keeps_dictionaries: bool = False,
+    ) -> None:
+        """Read `fragment` through `reader`; without `verify`, checksums of whole vectors are not compared.
+
+        `keeps_dictionaries`: strings that have a dictionary come as places in it.
+        """
         self._fragment = fragment
         self._reader = reader
         self._verify = verify
+        self._keeps_dictionaries = keeps_dictionaries
 
     def stream(self, column: str, vectors: NDArray[np.int64], counters: ReadCounters) -> pa.Array[Any]:
         """The rows of `vectors`, one after the other; vectors next to each other make large requests."""
@@ -70,6 +81,11 @@ class FragmentReader:
     def is_packed(self, column: str) -> bool:
         """Whether the column is encoded, so that `read_packed` and `decode` can be asked for it."""
         return isinstance(self._fragment.column(column), (PackedColumn, FsstColumn))
+
+    def can_stay_packed(self, column: str) -> bool:
+        """Whether what `read_packed` gives of the column is numbers, and no codes of a dictionary."""
+        layout = self._fragment.layout.columns[self._fragment.column_index(column)]
+        return isinstance(self._fragment.column(column), PackedColumn) and layout.dictionary is None
 
     def read_packed(self, column: str, vectors: NDArray[np.int64], counters: ReadCounters) -> StoredVectors:
         """The rows of `vectors` as they are stored, of a column that is encoded."""
@@ -125,7 +141,8 @@ class FragmentReader:
             raise CorruptionError(
                 f'column "{column}" refers to values beyond its dictionary', self._fragment.path
             ) from error
-        is_dictionary = pa.types.is_dictionary(self._fragment.schema.field(index).type)
+        kept = self._keeps_dictionaries
+        is_dictionary = kept or pa.types.is_dictionary(self._fragment.schema.field(index).type)
         decoded: pa.Array[Any] = found if is_dictionary else found.dictionary_decode()
         return decoded
 

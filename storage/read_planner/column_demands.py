@@ -123,12 +123,21 @@ def shape_demands(  # noqa: PLR0917 - one column of one chunk
             commands = hits.vectors * sum(buffer.share for buffer in shape.buffers)
             return whole(hits.vectors, commands, Path.VECTORS)
         if reader.sees_rows:
-            rows = sum(expected_blocks(buffer, hits, _SECTOR).blocks for buffer in shape.buffers)
-            return ReadDemand(Path.ROWS, rows * _SECTOR, rows)
+            return _demand_of_sectors(shape, hits)
         blocks = sum(expected_blocks(buffer, hits, reader.block_size).blocks for buffer in shape.buffers)
         return ReadDemand(Path.BLOCKS, blocks * reader.block_size, blocks, shape.block_rounds)
 
     return {strategy: demand(strategy) for strategy in strategies}
+
+
+def _demand_of_sectors(shape: ColumnShape, hits: HitPyramid) -> ReadDemand:
+    """Of single rows that a kernel loads: a sector with its first row, and the work of others in it."""
+    sectors = beside = 0
+    for buffer in shape.buffers:
+        found = expected_blocks(buffer, hits, _SECTOR).blocks
+        sectors += found
+        beside += max(round(hits.rows * buffer.share) - found, 0)
+    return ReadDemand(Path.ROWS, sectors * _SECTOR, sectors, values=beside)
 
 
 def expected_vectors(buffer: BufferShape, hits: HitPyramid, block_size: int) -> Footprint:

@@ -4,12 +4,14 @@ T = Σ starts + rounds x latency + max( Σ bytes / bandwidth, Σ commands x c, �
 
 over all columns that are read together, which share these resources as in a roofline (Williams, Waterman,
 Patterson, CACM 52(4), 2009). c and the bandwidths are fitted to reads of several sizes, t(size) = c + size /
-bandwidth (Hockney, Parallel Computing 20(3), 1994).
+bandwidth (Hockney, Parallel Computing 20(3), 1994). Where whoever sends commands looks at single values, too,
+these are added to the commands (`PathRates.values`): a thread that waits for one does not look at others.
 """
 
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -55,6 +57,8 @@ class PathRates:
         bandwidth: bytes a second.
         commands: a second, as many under way as fit.
         latency: seconds from the first command to the first answer.
+        values: a second that whoever sends commands looks at, one by one, before it sends the next. Infinite:
+            it looks at none.
         core_seconds: of a processor, for each byte that it carries.
         host_seconds: what the thread that plans takes to start one column's read. It starts all reads of a
             scan, one after the other, so nothing of that is done at the same time.
@@ -63,6 +67,7 @@ class PathRates:
     bandwidth: float
     commands: float
     latency: float
+    values: float = math.inf
     core_seconds: float = 0.0
     host_seconds: float = 0.0
 
@@ -135,7 +140,8 @@ class CostModel:
         decoded = self.processor.decode.get(demand.form)
         work = demand.checked / self.processor.checksum
         work += 0.0 if decoded is None else demand.values / decoded
-        link, commands = demand.bytes / path.bandwidth, demand.commands / path.commands
+        link = demand.bytes / path.bandwidth
+        commands = demand.commands / path.commands + demand.values / path.values
         carried = demand.bytes * path.core_seconds / self.io_cores
         return demand.rounds * path.latency, link, commands, work, carried
 

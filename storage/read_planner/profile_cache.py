@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from bamquery.driver.cache_folder import cache_folder
 
-_VERSION: Final = 4
+_VERSION: Final = 5
 """Grows where readers or what is measured change so much that old measurements mislead."""
 
 

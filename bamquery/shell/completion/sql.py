@@ -195,7 +195,8 @@ SETTING_VALUES: Final = {
     "strategy": ("'auto'", "'stream'", "'vectors'", "'blocks'"),
     "verify_checksums": ("true", "false", "'all'"),
     **dict.fromkeys(
-        ("zone_maps", "dynamic_filters", "allow_cpu", "progress", "profile_vectors"), ("true", "false")
+        ("zone_maps", "dynamic_filters", "programs", "allow_cpu", "progress", "profile_vectors"),
+        ("true", "false"),
     ),
 }
 """What settings can be where that is not a number."""

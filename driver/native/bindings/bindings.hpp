@@ -38,4 +38,7 @@ void bind_fsst(pybind11::module_& module);
 /// Keys of rows: groups and their sums, tables of keys, sets of numbers.
 void bind_keys(pybind11::module_& module);
 
+/// Programs over columns: expressions and aggregates, a vector at a time.
+void bind_pipeline(pybind11::module_& module);
+
 }  // namespace bamquery

@@ -14,6 +14,8 @@ from bamquery import _native as native
 from bamquery.engine.cpu.frame_memo import memoize
 from bamquery.engine.cpu.frames import concatenate_columns
 from bamquery.engine.cpu.kernels import Column, boolean_values, compute, validity
+from bamquery.engine.pipeline.instructions import AggregateKind
+from bamquery.plan.expressions import AggregateCall
 from bamquery.statement_context.cancellation import check_cancelled
 
 Codes: TypeAlias = NDArray[Any]
@@ -43,6 +45,27 @@ class Accumulator(ABC):
     def from_average(self, state: StateColumns) -> StateColumns | None:
         """The same states as `partial` gives, from those of `avg` over the same rows; None if not of such."""
         return None
+
+    def program_kind(self, call: AggregateCall) -> AggregateKind | None:
+        """What a program gathers for the call; None where it cannot."""
+        return None
+
+    def from_program(
+        self,
+        kind: pa.DataType,
+        counts: NDArray[np.int64],
+        values: NDArray[np.int64],
+        sums: NDArray[np.int64] | None,
+    ) -> StateColumns:
+        """The same states as `partial` gives, from what a program has gathered (`program_kind`).
+
+        Args:
+            kind: the argument's type.
+            counts: rows of each group that counted.
+            values: words of extremes, and of sums of doubles.
+            sums: low and high words of sums in 128 bits, one row a group.
+        """
+        raise AssertionError("a program gathers nothing for it")
 
     @abstractmethod
     def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:

@@ -27,7 +27,9 @@ from bamquery.engine.cpu.frames import as_type, concatenate_columns, decode_dict
 from bamquery.engine.cpu.kernels import Column, as_column, boolean_values, constant, nulls, take
 from bamquery.engine.cpu.keys.grouping import Grouping, group_rows
 from bamquery.engine.cpu.keys.hashing import partition_rows
-from bamquery.plan.expressions import AggregateCall, Expression
+from bamquery.engine.cpu.pipeline.compiled_aggregates import CompiledAggregates
+from bamquery.engine.cpu.stored_frame import StoredFrame, needed_batch
+from bamquery.plan.expressions import AggregateCall, Expression, referenced_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,10 @@ class CpuAggregation:
     States keep their groups in order of first appearance.
     """
 
-    def __init__(self, keys: Sequence[Expression], calls: Sequence[AggregateCall]) -> None:
+    def __init__(
+        self, keys: Sequence[Expression], calls: Sequence[AggregateCall], *, programs: bool = True
+    ) -> None:
+        """`programs`: computed by one, as far as that goes."""
         self._keys = tuple(keys)
         self._calls = tuple(calls)
         assert not any(call.distinct for call in self._calls), "operators make arguments distinct"
@@ -67,6 +72,7 @@ class CpuAggregation:
         self._accumulators = tuple(self._answering[i] for i in stated)
         self._averages = _averages(self._stated)
         self._order = sorted(range(len(stated)), key=lambda i: i in self._averages)
+        self._compiled = CompiledAggregates(self._stated, self._accumulators) if programs else None
 
     @property
     def keys(self) -> tuple[Expression, ...]:
@@ -78,15 +84,25 @@ class CpuAggregation:
         """The aggregate calls."""
         return self._calls
 
-    def partial(self, batch: pa.RecordBatch) -> CpuGroups:
+    @property
+    def program(self) -> str | None:
+        """How many aggregates a program computes."""
+        return None if self._compiled is None else self._compiled.describe(len(self._stated))
+
+    def partial(self, frame: pa.RecordBatch | StoredFrame) -> CpuGroups:
         """The state of one frame's rows."""
         with memo_scope():  # several aggregates of one column, and all of one grouping
-            return self._partial(batch)
+            return self._partial(frame)
 
-    def _partial(self, batch: pa.RecordBatch) -> CpuGroups:
-        grouping = group_rows(evaluate_encoded(self._keys, batch), batch.num_rows)
-        own: dict[int, StateColumns] = {}
+    def _partial(self, frame: pa.RecordBatch | StoredFrame) -> CpuGroups:
+        keys = evaluate_encoded(self._keys, needed_batch(frame, referenced_columns(*self._keys)))
+        grouping = group_rows(keys, frame.num_rows)
+        own = {} if self._compiled is None else dict(self._compiled.run(frame, grouping))
+        inputs = [one for i, call in enumerate(self._stated) if i not in own for one in call.inputs]
+        batch = needed_batch(frame, referenced_columns(*inputs))
         for i in self._order:
+            if i in own:
+                continue
             call, accumulator = self._stated[i], self._accumulators[i]
             average = self._averages.get(i)
             shared = None if average is None else accumulator.from_average(own[average])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from bamquery.engine.cpu.aggregates.accumulator import (
     Accumulator,
@@ -14,6 +15,8 @@ from bamquery.engine.cpu.aggregates.accumulator import (
     sum_by_group,
 )
 from bamquery.engine.cpu.kernels import Column, from_values
+from bamquery.engine.pipeline.instructions import AggregateKind
+from bamquery.plan.expressions import AggregateCall
 
 
 class CountRows(Accumulator):
@@ -24,6 +27,20 @@ class CountRows(Accumulator):
     def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
         """One number a group."""
         return (count_by_group(codes, groups),)
+
+    def program_kind(self, call: AggregateCall) -> AggregateKind | None:
+        """Counts, of a column too."""
+        return AggregateKind.COUNT
+
+    def from_program(
+        self,
+        kind: pa.DataType,
+        counts: NDArray[np.int64],
+        values: NDArray[np.int64],
+        sums: NDArray[np.int64] | None,
+    ) -> StateColumns:
+        """The counts."""
+        return (counts,)
 
     def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The sums."""

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bamquery.data_types.type_groups import value_type
 from bamquery.engine.cpu.aggregates.accumulator import (
     Accumulator,
     Codes,
@@ -25,6 +26,9 @@ from bamquery.engine.cpu.kernels import (
     stored_values,
     take,
 )
+from bamquery.engine.cpu.numeric.small_decimals import from_small
+from bamquery.engine.pipeline.instructions import AggregateKind
+from bamquery.plan.expressions import AggregateCall
 
 
 def extreme(kind: pa.DataType, *, greatest: bool) -> Accumulator:
@@ -76,6 +80,23 @@ class StoredExtreme(Accumulator):
         values = stored_values(column)
         assert values.dtype == numpy_type(self._kind)
         return self._extremes(values, codes, groups)
+
+    def program_kind(self, call: AggregateCall) -> AggregateKind | None:
+        """Words, or doubles."""
+        if pa.types.is_floating(self._kind):
+            return AggregateKind.GREATEST_DOUBLE if self._greatest else AggregateKind.LEAST_DOUBLE
+        return AggregateKind.GREATEST if self._greatest else AggregateKind.LEAST
+
+    def from_program(
+        self,
+        kind: pa.DataType,
+        counts: NDArray[np.int64],
+        values: NDArray[np.int64],
+        sums: NDArray[np.int64] | None,
+    ) -> StateColumns:
+        """The extreme, and whether there was a value."""
+        numbers = values.view(np.float64) if pa.types.is_floating(self._kind) else values
+        return (numbers.astype(numpy_type(self._kind), copy=False), counts > 0)
 
     def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The extremes' extreme."""
@@ -140,6 +161,22 @@ class RankedExtreme(Accumulator):
         seen = groups_with_rows(codes, groups)
         positions = from_values(np.where(seen, rank, 0), pa.int64(), boolean_column(seen))
         return (take(encoded.dictionary, take(order, positions)),)
+
+    def program_kind(self, call: AggregateCall) -> AggregateKind | None:
+        """Words of decimals."""
+        if not pa.types.is_decimal128(value_type(call.arguments[0].type)):
+            return None
+        return AggregateKind.GREATEST if self._greatest else AggregateKind.LEAST
+
+    def from_program(
+        self,
+        kind: pa.DataType,
+        counts: NDArray[np.int64],
+        values: NDArray[np.int64],
+        sums: NDArray[np.int64] | None,
+    ) -> StateColumns:
+        """The extreme value, null where there was none."""
+        return (from_small(values, kind, boolean_column(counts > 0)),)
 
     def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The extremes' extreme."""

@@ -35,8 +35,12 @@ from bamquery.engine.cpu.kernels import (
 )
 from bamquery.engine.cpu.numeric import decimals
 from bamquery.engine.cpu.numeric.small_decimals import known_small_values
+from bamquery.engine.pipeline.instructions import AggregateKind
 from bamquery.errors import ExecutionError
+from bamquery.plan.expressions import AggregateCall
 from bamquery.statement_context.cancellation import check_cancelled
+
+_LIMB = 0xFFFFFFFF
 
 Limbs = tuple[NDArray[np.int64], ...]
 
@@ -60,6 +64,20 @@ class FloatSum(Accumulator):
         *sums, counts = (np.asarray(column) for column in state)
         return (*sums, counts > 0)
 
+    def program_kind(self, call: AggregateCall) -> AggregateKind | None:
+        """Doubles in the rows' order."""
+        return AggregateKind.SUM_DOUBLES
+
+    def from_program(
+        self,
+        kind: pa.DataType,
+        counts: NDArray[np.int64],
+        values: NDArray[np.int64],
+        sums: NDArray[np.int64] | None,
+    ) -> StateColumns:
+        """Sum, and whether there was a value."""
+        return (values.view(np.float64), counts > 0)
+
     def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The sums."""
         sums, seen = (np.asarray(column) for column in state)
@@ -82,6 +100,20 @@ class FloatAverage(Accumulator):
         column, codes = drop_nulls(column, codes)
         sums = _sum_in_order(stored_values(column), codes, groups)
         return (sums, count_by_group(codes, groups))
+
+    def program_kind(self, call: AggregateCall) -> AggregateKind | None:
+        """Doubles in the rows' order."""
+        return AggregateKind.SUM_DOUBLES
+
+    def from_program(
+        self,
+        kind: pa.DataType,
+        counts: NDArray[np.int64],
+        values: NDArray[np.int64],
+        sums: NDArray[np.int64] | None,
+    ) -> StateColumns:
+        """Sum and count."""
+        return (values.view(np.float64), counts)
 
     def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The sums of both."""
@@ -111,6 +143,21 @@ class ExactSum(Accumulator):
         *sums, counts = (np.asarray(column) for column in state)
         return (*sums, counts > 0)
 
+    def program_kind(self, call: AggregateCall) -> AggregateKind | None:
+        """Whole numbers."""
+        return AggregateKind.SUM
+
+    def from_program(
+        self,
+        kind: pa.DataType,
+        counts: NDArray[np.int64],
+        values: NDArray[np.int64],
+        sums: NDArray[np.int64] | None,
+    ) -> StateColumns:
+        """Limbs, and whether there was a value."""
+        assert sums is not None
+        return (*_limbs_of_words(sums, kind), counts > 0)
+
     def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The sums."""
         *limbs, seen = (np.asarray(column) for column in state)
@@ -137,6 +184,21 @@ class ExactAverage(Accumulator):
     def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
         """Limbs and count."""
         return (*_sum_limbs(column, codes, groups), count_values(column, codes, groups))
+
+    def program_kind(self, call: AggregateCall) -> AggregateKind | None:
+        """Whole numbers."""
+        return AggregateKind.SUM
+
+    def from_program(
+        self,
+        kind: pa.DataType,
+        counts: NDArray[np.int64],
+        values: NDArray[np.int64],
+        sums: NDArray[np.int64] | None,
+    ) -> StateColumns:
+        """Limbs and count."""
+        assert sums is not None
+        return (*_limbs_of_words(sums, kind), counts)
 
     def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The sums of both."""
@@ -176,6 +238,18 @@ def _sum_limbs(column: Column, codes: Codes, groups: int) -> Limbs:
     if values is None:
         values = decimals.decimal_words(column)
     return native.sum_limbs(own_codes, values, *validity(column), groups, _DECIMAL_LIMBS)
+
+
+def _limbs_of_words(words: NDArray[np.int64], kind: pa.DataType) -> Limbs:
+    """Sums in 128 bits as the limbs that `_sum_limbs` makes of a column of the type."""
+    low, high = words[:, 0], words[:, 1]
+    first, second = low & _LIMB, (low >> 32) & _LIMB
+    width = kind.bit_width
+    if width < 64:
+        return first, second | high << 32
+    if width == 64:
+        return first, second, high
+    return first, second, high & _LIMB, (high >> 32) & _LIMB, high >> 63
 
 
 def _merge_limbs(limbs: list[NDArray[np.int64]], codes: Codes, groups: int) -> Limbs:

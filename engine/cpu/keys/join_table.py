@@ -14,6 +14,7 @@ from bamquery.engine.cpu.kernels import Column, boolean_values, compute, stored_
 from bamquery.engine.cpu.keys.hashing import hash_rows
 from bamquery.engine.cpu.keys.key_words import KeyWords, canonical, key_words
 from bamquery.engine.cpu.numeric import decimals
+from bamquery.engine.cpu.stored_frame import StoredFrame, whole_batch
 from bamquery.engine.device import HostPositions
 
 Portion = tuple[int, HostPositions, HostPositions]
@@ -46,8 +47,9 @@ class CpuJoinTable:
         """Memory held."""
         return self._table.nbytes
 
-    def matches(self, keys: pa.RecordBatch) -> Iterator[Portion]:
+    def matches(self, keys: pa.RecordBatch | StoredFrame) -> Iterator[Portion]:
         """Pairs of equal keys."""
+        keys = whole_batch(keys)
         rows = keys.num_rows
         columns = [canonical(column) for column in keys.columns]
         words = _all_words(columns) if self._columns is None else [self._hash_words(columns, rows)]

@@ -92,6 +92,11 @@ class CudaAggregation:
         """The aggregate calls."""
         return self._calls
 
+    @property
+    def program(self) -> str | None:
+        """There are no programs on a GPU yet."""
+        return None
+
     def partial(self, frame: CudaFrame) -> CudaGroups:
         """The state of one frame's rows."""
         return self._run_on_gpu(lambda: self._partial(frame))

@@ -18,7 +18,10 @@ _RING_CORES: Final = 0.25e-9
 """Seconds of a core for each byte that the software controller carries: measured, docs/benchmarks/gpu.md."""
 _COPY_CORES: Final = 0.01e-9
 """The same of the copy engine: who starts its copies."""
-_NAMES: Final = ("stream", "copies", "vectors", "picks", "blocks", "latency", "rows", "start", "checksum")
+_NAMES: Final = (
+    *("stream", "copies", "vectors", "picks", "blocks", "latency"),
+    *("rows", "values", "start", "checksum"),
+)
 
 
 HOST_SECONDS: Final[Mapping[Path, float]] = MappingProxyType(
@@ -61,7 +64,8 @@ class GpuProfile:
         picks: such vectors a second, however narrow.
         blocks: commands a second through queue pairs, of one block each.
         latency: seconds from the start of a kernel that writes commands to the first answer.
-        rows: single values a second that a kernel loads where files are pinned.
+        rows: single values a second that a kernel loads where files are pinned, each from its own sector.
+        values: the same of those that lie in a sector with another: the kernel's work, hardly the bus's.
         start: seconds that such a kernel takes for one.
         checksum: bytes a second that are compared with CRC-32C.
         source: whether that was measured on this machine.
@@ -74,6 +78,7 @@ class GpuProfile:
     blocks: float
     latency: float
     rows: float
+    values: float
     start: float
     checksum: float
     source: Literal["measured", "assumed"] = "assumed"
@@ -81,7 +86,7 @@ class GpuProfile:
     @classmethod
     def nominal(cls, io_cores: int) -> GpuProfile:
         """An H200 beside so many cores, as docs/benchmarks/gpu.md has it."""
-        return cls(55e9, 2e5, 50e9, 5e7, 7e6 * io_cores, 3e-5, 2e8, 1e-5, 1.2e12)
+        return cls(55e9, 2e5, 50e9, 5e7, 7e6 * io_cores, 3e-5, 2e8, 1e10, 1e-5, 1.2e12)
 
     @classmethod
     def load(cls, key: str) -> GpuProfile | None:
@@ -99,10 +104,10 @@ class GpuProfile:
         `host`: what the host takes to start a read by each path.
         """
         paths = {
-            Path.SEQUENTIAL: PathRates(self.stream, self.copies, self.latency, _COPY_CORES),
+            Path.SEQUENTIAL: PathRates(self.stream, self.copies, self.latency, core_seconds=_COPY_CORES),
             Path.VECTORS: PathRates(self.vectors, self.picks, self.latency),
-            Path.BLOCKS: PathRates(self.stream, self.blocks, self.latency, _RING_CORES),
-            Path.ROWS: PathRates(self.stream, self.rows, self.start),
+            Path.BLOCKS: PathRates(self.stream, self.blocks, self.latency, core_seconds=_RING_CORES),
+            Path.ROWS: PathRates(self.stream, self.rows, self.start, self.values),
         }
         paths = {path: replace(rates, host_seconds=host[path]) for path, rates in paths.items()}
         return CostModel(paths, ProcessorRates(self.checksum), io_cores, together=True)
@@ -112,8 +117,12 @@ def direct_model(volume: DeviceProfile, checksum: float, io_cores: int) -> CostM
     """Past the page cache: what the CPU's reader got is the drive's doing, and rings carry all."""
     scattered = volume.scattered or volume.bandwidth
     paths = {
-        Path.SEQUENTIAL: PathRates(volume.bandwidth, volume.iops, volume.latency, _RING_CORES),
-        Path.VECTORS: PathRates(scattered, volume.iops, volume.latency, _RING_CORES),
-        Path.BLOCKS: PathRates(scattered, volume.iops, volume.latency, _RING_CORES),
+        Path.SEQUENTIAL: _by_rings(volume.bandwidth, volume),
+        Path.VECTORS: _by_rings(scattered, volume),
+        Path.BLOCKS: _by_rings(scattered, volume),
     }
     return CostModel(paths, ProcessorRates(checksum), io_cores, together=True)
+
+
+def _by_rings(bandwidth: float, volume: DeviceProfile) -> PathRates:
+    return PathRates(bandwidth, volume.iops, volume.latency, core_seconds=_RING_CORES)

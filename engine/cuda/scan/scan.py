@@ -112,8 +112,14 @@ class _Stages:
         Zone maps may leave whole fragments out; without them all are read.
         """
         state, plan, size = self._state, self._work.plan, 0
+        # Bounds of parts are of use where conditions are, their checksums where parts are all that is read.
+        pruned = {found.column for found in self._ranges}
+        if pruned and plan.steps:
+            pruned |= {state.columns[column].name for column in self._first_columns()}
         for fragment in self._work.fragments[:_FIRST_FRAGMENTS]:
-            fragment.ask_ahead(self._work.columns, parts=bool(self._ranges))
+            fragment.ask_ahead(self._work.columns)
+            if pruned:
+                fragment.ask_ahead(pruned, parts=True)
         if state.direct or not plan.steps or self._ranges:
             return
         for column in self._first_columns():

@@ -13,6 +13,7 @@ from bamquery.engine.operators.aggregate.holistic_states import HolisticStates
 from bamquery.engine.operators.base.dynamic_filter import DynamicFilter
 from bamquery.engine.operators.base.frame_sizing import slice_frame
 from bamquery.engine.operators.base.operator import Operator
+from bamquery.engine.operators.project import Project
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import AggregateCall, Expression, referenced_columns
 from bamquery.plan.nodes import Field
@@ -48,11 +49,16 @@ class Aggregate(Operator[Frame], Generic[Frame]):
             self.profile.details["answered by"] = "zone maps"
             yield device.from_arrow(known)
             return
-        aggregation = device.aggregation(self._keys, self._aggregates)
-        nothing = device.empty(self.children[0].fields)
+        child, keys, aggregates = self.children[0], self._keys, self._aggregates
+        if device.capabilities.takes_encoded and isinstance(child, Project):
+            together = child.compute_within(keys, aggregates)
+            if together is not None:
+                child, keys, aggregates = together
+        aggregation = device.aggregation(keys, aggregates)
+        nothing = device.empty(child.fields)
         with (
             context.memory.reservation(grouping_name(self._keys, self._aggregates)) as memory,
-            closing(self.children[0].frames(context)) as rows,
+            closing(child.frames(context)) as rows,
             closing(
                 group_rows(
                     context,
@@ -67,6 +73,8 @@ class Aggregate(Operator[Frame], Generic[Frame]):
         ):
             for frame in groups:
                 self.profile.details["peak_memory"] = memory.peak
+                if aggregation.program is not None:
+                    self.profile.details["program"] = aggregation.program
                 yield from slice_frame(device, frame)
 
     def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:

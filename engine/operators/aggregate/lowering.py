@@ -30,7 +30,7 @@ def lower_grouping(plan: nodes.Aggregate, lower: Callable[[Plan], Operator[Any]]
     rows = _sort_for_groups(plan, child, lower) if isinstance(child, nodes.Sort) else lower(child)
     if plan.sets:
         return _lower_sets(plan, rows, calls, kind)
-    rows.encode_strings()
+    rows.keep_encoded()
     return kind(rows, plan.keys, calls, plan.fields)
 
 

@@ -47,6 +47,9 @@ def coalesce_frames(
         count = device.row_count(frame)
         if not count:
             continue
+        if small and count >= GATHERED_ROWS * device.task_size:
+            yield device.concatenate(small)  # by themselves: the large one need not be copied
+            small, rows, size = [], 0, 0
         small.append(frame)
         rows += count
         if rows < GATHERED_ROWS * device.task_size:

@@ -120,10 +120,11 @@ class Operator(ABC, Generic[Frame]):
         """
         return
 
-    def encode_strings(self) -> None:
-        """Whoever takes the rows groups them: strings may come as `Device.dictionary_encode` has them.
+    def keep_encoded(self) -> None:
+        """Whoever takes the rows groups them: columns may come as they are stored, if the device takes such.
 
-        Called before it runs. Operators that compare or keep rows need not do so.
+        Strings may have dictionaries, as `Device.dictionary_encode` makes them. Called before it runs.
+        Operators that compare or keep rows need not do so.
         """
         return
 

@@ -95,7 +95,7 @@ class Join(Operator[Frame], Generic[Frame]):
         """To the side that it is about, where that side's rows come as they are."""
         return push_filter_to_sides(self.children, self._kind, self._condition, value, dynamic_filter)
 
-    def encode_strings(self) -> None:
+    def keep_encoded(self) -> None:
         """Those of build rows, and of the other side's where they are not compared here."""
         self._encodes = self._kind in _GIVES_BUILD_ROWS
         read = [
@@ -103,7 +103,7 @@ class Join(Operator[Frame], Generic[Frame]):
             *([self._condition.residual] if self._condition.residual else []),
         ]
         if self._encodes and not any(map(_reads_string, read)):
-            self.children[0].encode_strings()
+            self.children[0].keep_encoded()
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """The rows, unmatched ones of the build side last."""

@@ -29,6 +29,11 @@ GROWTH: Final = 8
 LEAST_VECTORS: Final = 16
 """Vectors of a full chunk at least, however little memory there is."""
 
+SHARES: Final = 4
+"""Chunks of each thread at least, where a table has vectors for as many."""
+LEAST_SHARE: Final = 128
+"""Vectors of a chunk that threads share at least: a chunk costs a millisecond whatever is in it."""
+
 _ENOUGH: Final = 2
 """Part of a full chunk with which it ends where its fragment does."""
 
@@ -71,6 +76,11 @@ class ChunkLimits:
         vectors = min(max(int(CHUNK_VECTORS * share), LEAST_VECTORS), CHUNK_VECTORS)
         size = max(int(CHUNK_BYTES * share), 1)
         return ChunkLimits(vectors, size, FIRST_VECTORS, GROWTH, CHUNK_PIECES, widest=False)
+
+    def shared(self, vectors: int, threads: int) -> ChunkLimits:
+        """Those for threads that share so many vectors: a few chunks each, so that none waits long."""
+        fair = max(vectors // (SHARES * threads), LEAST_SHARE)
+        return self if threads == 1 else replace(self, vectors=min(self.vectors, fair))
 
     def for_few_rows(self, density: float) -> ChunkLimits:
         """Those for `density` rows a vector that are known before: only these are ever decoded.

@@ -17,6 +17,7 @@ from bamquery.engine.operators.scan.chunks import Piece
 from bamquery.engine.operators.scan.open_fragments import FragmentReaders, OpenFragment
 from bamquery.engine.profiling.query_profile import ColumnProfile, ScanProfile
 from bamquery.engine.settings import Settings
+from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.format.storable_types import is_string_like
 from bamquery.storage.fragments.reader import vectors_of
 from bamquery.storage.read_planner.column_demands import expected_demands, stored_demands
@@ -31,9 +32,12 @@ _NEARLY_ALL: Final = 0.99
 """Share of a piece's rows from which on nothing can be saved by picking them."""
 _LESSON: Final = 16
 """Times as many rows as those that a way of reading is tried with must be left."""
+_DENSE: Final = 4
+"""Part of the rows of their vectors from which on rows leave no block unread: none need be counted."""
 _NO_ROWS: Final = np.empty(0, np.int64)
 _WITHOUT_VECTORS: Final = (Strategy.STREAM, Strategy.FETCH_BLOCKS)
 """Where each vector has some of the rows: to fetch these vectors is to stream them."""
+_WHOLE_VECTORS: Final = (Strategy.STREAM, Strategy.FETCH_VECTORS)
 
 
 class ColumnReads(Generic[Frame]):
@@ -214,8 +218,12 @@ class ColumnReads(Generic[Frame]):
         strategies = self._strategies
         if rows is None or (len(strategies) > 1 and len(rows) >= _NEARLY_ALL * piece.rows):
             strategies = (Strategy.STREAM,)
-        elif len(strategies) > 1 and len(vectors_of(rows)) == len(piece.vectors):
-            strategies = _WITHOUT_VECTORS
+        elif len(strategies) > 1:
+            held = len(vectors_of(rows))
+            if _DENSE * len(rows) >= held * VECTOR_ROWS:
+                strategies = _WHOLE_VECTORS if held < len(piece.vectors) else (Strategy.STREAM,)
+            elif held == len(piece.vectors):
+                strategies = _WITHOUT_VECTORS
         wanted = _NO_ROWS if rows is None else rows
         demands = [
             stored_demands(

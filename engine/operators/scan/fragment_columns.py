@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Generic
+from typing import Any, Final, Generic
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery.engine.device import Device, Frame
+from bamquery.storage.encodings.packed.selection import PackedSelection
 from bamquery.storage.encodings.packed.vectors import PackedVectors
 from bamquery.storage.encodings.stored_vectors import StoredVectors
-from bamquery.storage.fragments.reader import FragmentReader
+from bamquery.storage.format.layout import VECTOR_ROWS
+from bamquery.storage.fragments.reader import FragmentReader, vectors_of
 from bamquery.storage.readers.block_reader import ReadCounters
+
+_SPARSEST: Final = 8
+"""Part of the rows of their vectors below which rows are decoded by themselves."""
 
 
 class FragmentColumns(Generic[Frame]):
@@ -22,14 +27,36 @@ class FragmentColumns(Generic[Frame]):
     Row ids are ascending, unique and relative to the fragment; see `storage.fragments.reader`.
     """
 
-    def __init__(self, device: Device[Frame], reader: FragmentReader) -> None:
+    def __init__(self, device: Device[Frame], reader: FragmentReader, *, keeps_encoded: bool = False) -> None:
+        """`keeps_encoded`: frames have columns as they are stored, where enough of their rows are wanted."""
         self._device = device
         self._reader = reader
+        self._keeps_encoded = keeps_encoded
 
     def stream(self, columns: Sequence[str], vectors: NDArray[np.int64], counters: ReadCounters) -> Frame:
         """All rows of those vectors, in large requests, checksums verified."""
-        read = self._reader.stream
-        return self._device.from_columns([read(column, vectors, counters) for column in columns])
+        return self._device.from_columns([self._stream(column, vectors, counters) for column in columns])
+
+    def _stream(
+        self, column: str, vectors: NDArray[np.int64], counters: ReadCounters
+    ) -> pa.Array[Any] | PackedSelection:
+        if self._stays_packed(column):
+            return self._select(column, vectors, None, counters)
+        return self._reader.stream(column, vectors, counters)
+
+    def _stays_packed(self, column: str) -> bool:
+        return self._keeps_encoded and self._reader.can_stay_packed(column)
+
+    def _select(
+        self,
+        column: str,
+        vectors: NDArray[np.int64],
+        rows: NDArray[np.int64] | None,
+        counters: ReadCounters,
+    ) -> PackedSelection:
+        packed = self._reader.read_packed(column, vectors, counters)
+        assert isinstance(packed, PackedVectors), "it can stay packed"
+        return PackedSelection(packed, rows)
 
     def is_packed(self, column: str) -> bool:
         """Whether the column is stored as codes."""
@@ -47,6 +74,12 @@ class FragmentColumns(Generic[Frame]):
         counters: ReadCounters,
     ) -> Frame:
         """What `read_packed` gave, at ascending positions among its rows; None: all of it."""
+        if isinstance(packed, PackedVectors) and self._stays_packed(column):
+            if positions is None:
+                return self._device.from_columns([PackedSelection(packed, None)])
+            if _are_many(len(positions), packed.row_count):
+                rows = packed.vectors[positions // VECTOR_ROWS] * VECTOR_ROWS + positions % VECTOR_ROWS
+                return self._device.from_columns([PackedSelection(packed, rows)])
         return self._device.from_columns([self._reader.decode(column, packed, positions, counters)])
 
     def dictionary(self, column: str, counters: ReadCounters) -> pa.Array[Any] | None:
@@ -65,10 +98,22 @@ class FragmentColumns(Generic[Frame]):
 
     def fetch_vectors(self, columns: Sequence[str], rows: NDArray[np.int64], counters: ReadCounters) -> Frame:
         """Those rows; the vectors that hold them are read whole and verified."""
-        read = self._reader.fetch_vectors
-        return self._device.from_columns([read(column, rows, counters) for column in columns])
+        return self._device.from_columns([self._fetch_vectors(column, rows, counters) for column in columns])
+
+    def _fetch_vectors(
+        self, column: str, rows: NDArray[np.int64], counters: ReadCounters
+    ) -> pa.Array[Any] | PackedSelection:
+        if self._stays_packed(column):
+            vectors = vectors_of(rows)
+            if _are_many(len(rows), len(vectors) * VECTOR_ROWS):
+                return self._select(column, vectors, rows, counters)
+        return self._reader.fetch_vectors(column, rows, counters)
 
     def fetch_blocks(self, columns: Sequence[str], rows: NDArray[np.int64], counters: ReadCounters) -> Frame:
         """Those rows; only the blocks that hold them are read, which cannot be verified."""
         read = self._reader.fetch_blocks
         return self._device.from_columns([read(column, rows, counters) for column in columns])
+
+
+def _are_many(rows: int, of: int) -> bool:
+    return _SPARSEST * rows >= of

@@ -41,8 +41,17 @@ class OpenFragment(Generic[Frame]):
 class FragmentReaders(Generic[Frame]):
     """Opens files at first use and closes them once no chunk needs them any more. Thread-safe."""
 
-    def __init__(self, device: Device[Frame], settings: Settings, profile: ScanProfile) -> None:
+    def __init__(
+        self,
+        device: Device[Frame],
+        settings: Settings,
+        profile: ScanProfile,
+        *,
+        keeps_encoded: bool = False,
+    ) -> None:
+        """`keeps_encoded`: frames have columns as they are stored, which the device takes."""
         self._device = device
+        self._keeps_encoded = keeps_encoded
         self._settings = settings
         self._profile = profile
         self._lock = threading.Lock()
@@ -85,8 +94,10 @@ class FragmentReaders(Generic[Frame]):
                 volume = DeviceProfile.measure(fragment.path, blocks.kind)
                 with self._profile.lock:
                     self._profile.volume = asdict(volume)
-                reader = FragmentReader(fragment, blocks, self._settings.verifies)
-                columns = FragmentColumns(self._device, reader)
+                reader = FragmentReader(
+                    fragment, blocks, self._settings.verifies, keeps_dictionaries=self._keeps_encoded
+                )
+                columns = FragmentColumns(self._device, reader, keeps_encoded=self._keeps_encoded)
                 model = volume.model(processor_rates(), blocks.kind)
                 shape = reader_shape(blocks.block_size, blocks.kind, volume, self._settings)
                 opened = OpenFragment(columns, blocks, model, shape)

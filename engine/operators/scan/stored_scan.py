@@ -72,6 +72,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         self._constants = [step for step in filter_steps(self._conjuncts) if not step.columns]
         self._dynamic_filters: list[ScanDynamicFilter] = []
         self._preferred: tuple[str, bool] | None = None
+        self._keeps_encoded = False
         super().__init__(scan.fields, (), _make_profile(scan, table, settings, self._steps))
 
     def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
@@ -107,6 +108,10 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         column = column_under_casts(key.expression)
         if column is not None and not self._is_number(column):
             self._preferred = (self._schema.field(self._outputs[column.index]).name, key.descending)
+
+    def keep_encoded(self) -> None:
+        """Columns come as they are stored, where the device takes such."""
+        self._keeps_encoded = True
 
     @property
     def _gives_all_rows(self) -> bool:
@@ -199,7 +204,8 @@ class StoredScan(Operator[Frame], Generic[Frame]):
             if stopped.is_set():
                 raise CancelledError("nobody wants the scan's rows any more")
 
-        readers = FragmentReaders(context.device, context.settings, self._scan_profile)
+        keeps = self._keeps_encoded and context.device.capabilities.takes_encoded
+        readers = FragmentReaders(context.device, context.settings, self._scan_profile, keeps_encoded=keeps)
         reads = ColumnReads(context, self._scan_profile, readers, check)
         # One step needs no order.
         sampled = fragments if len(self._steps) > 1 else ()
@@ -267,6 +273,9 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         names = list(self._scan_profile.columns)
         zone_maps = context.settings.zone_maps
         limits = ChunkLimits.for_threads(context.memory.share)
+        limits = limits.shared(sum(f.vector_count for f in self._snapshot.fragments), context.threads)
+        if self._keeps_encoded and context.device.capabilities.takes_encoded and context.memory.share == 1:
+            limits = replace(limits, as_stored=True)
         keep, density = None, None
         if self._numbers is not None:
             keep, density = self._numbers.keep_vectors, self._numbers.density(self._snapshot.fragments)

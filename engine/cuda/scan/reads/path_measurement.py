@@ -27,6 +27,12 @@ LEAST_VECTORS: Final = 2048
 """Of a chunk to be measured with: less is over before queue pairs are busy."""
 _TURNS: Final = 3
 """Of each, the fastest of which counts: the first ones bring the file into memory."""
+_LEAST_WORK: Final = 1 / 100
+"""Of a dense run's time, what its rows take at least."""
+_DENSE_VECTORS: Final = 1024
+"""All rows of so many are loaded one by one: a tenth of a millisecond, and 36 MiB in three turns."""
+_SECTOR: Final = 32
+"""Bytes that a GPU loads at least."""
 _PICKED: Final = 8
 """One vector of so many is picked, with which its neighbours are not."""
 
@@ -60,6 +66,9 @@ def measure_paths(chunk: ChunkMemory, columns: list[ScanColumn], assumed: GpuPro
     alone = _fastest_run(chunk, partial(reads.fetch, rows[:1], places[1][:1]))
     loaded_rows = _fastest_run(chunk, partial(reads.load, rows))
     start = _fastest_run(chunk, partial(reads.load, rows[:1]))
+    dense = reads.dense_rows()
+    loaded_dense = _fastest_run(chunk, partial(reads.load, dense))
+    sparse_rate = len(rows) / max(loaded_rows - start, loaded_rows / 2)
     size = int(reads.sizes.sum())
     # What zone maps have left lies here and there: a kernel brings it, over the bus that bounds copies, too.
     faster = 1.0 if loaded.path == COPY_ENGINE else assumed.stream / assumed.vectors
@@ -70,11 +79,22 @@ def measure_paths(chunk: ChunkMemory, columns: list[ScanColumn], assumed: GpuPro
         picks=assumed.picks,
         blocks=reads.count_blocks(places) / max(fetched - alone, fetched / 2),
         latency=alone,
-        rows=len(rows) / max(loaded_rows - start, loaded_rows / 2),
+        rows=sparse_rate,
+        values=value_rate(len(dense), reads.count_sectors(dense), sparse_rate, loaded_dense, start),
         start=start,
         checksum=size / min(checked),
         source="measured",
     )
+
+
+def value_rate(rows: int, sectors: int, sector_rate: float, seconds: float, start: float) -> float:
+    """Of a dense run: its rows beside the first of each sector, in what is left of its time without these.
+
+    Neighbouring sectors come faster than such that lie apart, so nothing may be left: then sectors alone are
+    dear enough, and rows are to cost next to nothing.
+    """
+    work = max(seconds - start, seconds / 2)
+    return max(rows - sectors, 1) / max(work - sectors / sector_rate, _LEAST_WORK * work)
 
 
 def _will_do(chunk: ChunkMemory, column: ScanColumn) -> bool:
@@ -159,6 +179,15 @@ class _Reads:
         number = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
         step = VECTOR_ROWS // np.maximum(counts[owner], 1)
         return owner * VECTOR_ROWS + number * step, (self._begins[owner] + number * block).astype(np.uint64)
+
+    def dense_rows(self) -> NDArray[np.int64]:
+        """All rows of the first full vectors."""
+        vectors = np.flatnonzero(self._full & (self.sizes > 0))[:_DENSE_VECTORS]
+        return (vectors[:, None] * VECTOR_ROWS + np.arange(VECTOR_ROWS)).ravel()
+
+    def count_sectors(self, rows: NDArray[np.int64]) -> int:
+        """That hold something of full vectors, all rows of which are given."""
+        return int((-(-self.sizes[rows[::VECTOR_ROWS] // VECTOR_ROWS] // _SECTOR)).sum())
 
     def count_blocks(self, places: _Places) -> int:
         """Distinct ones."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from bamquery.storage.format.layout import Extent
+from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.read_planner.device_profile import DeviceProfile
 from bamquery.storage.tables.snapshot import Snapshot
 from tests.devices.scan_cases import check, compare
@@ -102,6 +103,22 @@ def test_what_is_in_memory_is_planned_by_the_rates_of_memory(
 def test_direct_reads_ask_for_no_pages(device: Any, table: Snapshot, asked: list[tuple[str, int]]) -> None:
     check(device, table, ("y",), [compare(table, "x", "less", 60)], reader="direct", strategy="stream")
     assert not asked
+
+
+@pytest.mark.parametrize("zone_maps", [True, False])
+def test_bounds_of_parts_are_asked_for_where_conditions_are(
+    device: Any, table: Snapshot, monkeypatch: pytest.MonkeyPatch, zone_maps: bool
+) -> None:
+    """What is only put out needs vectors' statistics: decode parameters and checksums."""
+    told: dict[bool, set[str]] = {False: set(), True: set()}
+
+    def ask_ahead(_: Fragment, columns: Iterable[str], *, parts: bool = False) -> None:
+        told[parts].update(columns)
+
+    monkeypatch.setattr(Fragment, "ask_ahead", ask_ahead)
+    check(device, table, ("y",), [compare(table, "x", "less", 60)], zone_maps=zone_maps)
+    assert told[False] >= {"x", "y"}
+    assert told[True] == ({"x"} if zone_maps else set())
 
 
 def test_the_system_is_told_of_every_page(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -61,6 +62,34 @@ def test_what_is_pinned_is_loaded_row_by_row(path_rates: Any, bits: int) -> None
     assert 0.9 * 3e-4 * ROWS < rows.commands <= 3e-4 * ROWS
     assert rows.bytes == 32 * rows.commands
     assert [choice.strategy for choice in plan_reads([demands], model)] == [Strategy.FETCH_BLOCKS]
+
+
+@pytest.mark.parametrize("bits", [3, 12])
+def test_each_row_of_dense_sectors_is_work(path_rates: Any, bits: int) -> None:
+    """By sectors alone, which come as fast as a stream here, single rows would be as quick as that."""
+    profile = replace(path_rates.GpuProfile.nominal(12), rows=1e12)
+    reader = ReaderShape(512, sees_rows=True)
+    demands = shape_demands(ColumnShape((BufferShape(bits),)), anywhere(1), VECTORS, 1, reader)
+
+    def seconds(strategy: Strategy, values: float) -> float:
+        model = replace(profile, values=values).model(12)
+        return model.seconds([model.cost(demands[strategy])])
+
+    rows, stream = Strategy.FETCH_BLOCKS, Strategy.STREAM
+    assert seconds(rows, 1e30) == pytest.approx(seconds(stream, 1e30), rel=0.15)
+    assert seconds(rows, 1e10) == pytest.approx(ROWS / 1e10, rel=0.15)
+    assert seconds(rows, 1e10) > 2 * seconds(stream, 1e10)
+    assert [choice.strategy for choice in plan_reads([demands], profile.model(12))] == [stream]
+
+
+def test_what_a_dense_run_takes_beside_its_sectors_is_its_rows(scan_modules: None) -> None:
+    from bamquery.engine.cuda.scan.reads.path_measurement import value_rate
+
+    # 1,000 sectors at 1e8 a second are 10 of 40 microseconds, which is what starting takes, too.
+    assert value_rate(31_000, 1000, 1e8, 40e-6, 10e-6) == pytest.approx(30_000 / 20e-6)
+    dear = value_rate(31_000, 1000, 1e7, 40e-6, 10e-6)
+    assert dear == pytest.approx(30_000 / 0.3e-6), "sectors alone would take longer: rows are all but free"
+    assert value_rate(1000, 1000, 1e8, 40e-6, 10e-6) > 0
 
 
 def test_what_codes_ask_for_is_another_round() -> None:

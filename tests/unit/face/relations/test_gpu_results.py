@@ -28,7 +28,7 @@ def test_on_the_cpu_it_says_what_to_take_instead(relation: bamquery.Relation, me
 
 def test_auto_says_why_it_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     notes = ("device auto: cpu, because there is no GPU in this test",)
-    monkeypatch.setattr("bamquery.session.session.open_device", lambda *given: (CpuDevice(), notes))
+    monkeypatch.setattr("bamquery.session.session.open_device", lambda *given, programs: (CpuDevice(), notes))
     message = "because there is no GPU in this test"
     with bamquery.connect(device="cpu") as connection, pytest.raises(BamQueryError, match=message):
         connection.sql("SELECT 1").to_cudf()

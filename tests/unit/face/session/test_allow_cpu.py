@@ -29,7 +29,9 @@ class _Picky(CpuDevice):
 
 @pytest.fixture
 def con(monkeypatch: pytest.MonkeyPatch) -> Iterator[bamquery.Connection]:
-    def opened(name: str, limit: int | None = None) -> tuple[Device[Any], tuple[str, ...]]:
+    def opened(
+        name: str, limit: int | None = None, *, programs: bool = True
+    ) -> tuple[Device[Any], tuple[str, ...]]:
         return open_device("cpu") if name == "cpu" else (_Picky(), ("device auto: cuda:0, the first GPU",))
 
     monkeypatch.setattr("bamquery.session.session.open_device", opened)

@@ -186,6 +186,16 @@ def test_what_one_read_takes_of_each_resource() -> None:
     assert model.cost(replace(packed, commands=0)) == (0.0, 0.0, 0.0, 0.0, 0.0)
 
 
+def test_values_that_are_looked_at_one_by_one_add_to_commands() -> None:
+    """Of the same path only, and beside its bytes: these go on coming."""
+    rates = {Path.ROWS: PathRates(100.0, 8.0, 0.5, values=10.0), Path.VECTORS: PathRates(100.0, 8.0, 0.5)}
+    model = CostModel(rates, ProcessorRates(checksum=1.0))
+    rows = ReadDemand(Path.ROWS, bytes=400, commands=16, values=70)
+    assert model.cost(rows) == (0.5, 4.0, 2.0 + 7.0, 0.0, 0.0)
+    assert model.seconds([model.cost(rows)]) == 0.5 + 9.0
+    assert model.cost(replace(rows, path=Path.VECTORS)) == (0.5, 4.0, 2.0, 0.0, 0.0)
+
+
 def test_what_starting_a_read_takes_adds_to_what_it_takes() -> None:
     """Whichever resource is the scarcest, and for each column, also where these share a round."""
     slow, quick = PathRates(1.0, 1.0, 1.0, host_seconds=3.0), PathRates(0.9, 0.9, 1.0)

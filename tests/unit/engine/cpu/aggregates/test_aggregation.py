@@ -289,7 +289,7 @@ def test_an_average_is_shared_only_with_what_adds_the_same_rows_in_the_same_orde
                 AggregateCall("avg", (x,), DOUBLE, order=first),
                 AggregateCall("sum", (x,), DOUBLE, order=second),
             ]
-            aggregation = CpuAggregation([], calls)
+            aggregation = CpuAggregation([], calls, programs=False)
             state = aggregation.partial(batch)
             found = [column[0].as_py() for column in aggregation.final(state).columns]
             assert found == [totals[first] / 4, totals[second]]

@@ -211,7 +211,7 @@ def test_first_rows_by_numbers_are_found_without_sorting(kind: pa.DataType, sort
 class _Encoding(Rows):
     encoded = False
 
-    def encode_strings(self) -> None:
+    def keep_encoded(self) -> None:
         self.encoded = True
 
 

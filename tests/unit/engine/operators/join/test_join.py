@@ -35,7 +35,7 @@ class _Side(Rows):
         self.filtered: list[Expression] = []
         self._takes = takes
 
-    def encode_strings(self) -> None:
+    def keep_encoded(self) -> None:
         self.encodes += 1
 
     def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
@@ -127,10 +127,10 @@ def test_strings_that_may_come_encoded(kind: JoinKind) -> None:
         (JoinCondition((Call("length", (WORD,), pa.int64()),), (K,), (False,)), True),
     ):
         join, left, right = _join(kind, condition)
-        join.encode_strings()
+        join.keep_encoded()
         assert (left.encodes, right.encodes) == (int(gives_rows and not compared), 0)
     join, _, _ = _join(kind, BY_K)
-    join.encode_strings()
+    join.keep_encoded()
     with ExecutionContext(CpuDevice(), Settings().with_value("threads", 2)) as context:
         types = [frame.column(frame.num_columns - 1).type for frame in join.frames(context)]
     if gives_rows:

@@ -1,0 +1,1 @@
+"""Programs of `bamquery.engine.pipeline` run by the native interpreter."""

@@ -1,0 +1,84 @@
+"""Expressions as programs, kept for the next statement that has the same."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.engine.cpu.expressions.evaluation import evaluate_columns
+from bamquery.engine.cpu.kernels import Column
+from bamquery.engine.cpu.pipeline.native_program import NativeProgram
+from bamquery.engine.cpu.stored_frame import StoredFrame, needed_batch
+from bamquery.engine.pipeline.lowering import ProgramBuilder
+from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, referenced_columns
+from bamquery.storage.encodings.packed.selection import PackedSelection
+
+_KEPT: Final = 256
+"""Programs: each is a few kilobytes."""
+
+
+def compiled_columns(
+    expressions: Sequence[Expression], frame: pa.RecordBatch | StoredFrame
+) -> list[Column | PackedSelection]:
+    """As `evaluate_columns`: one column per expression, by a program where there is one.
+
+    Columns that are only handed on stay as they are.
+    """
+    found: list[Column | PackedSelection | None] = [None] * len(expressions)
+    if frame.num_rows:
+        program, places = _compile(tuple(expressions))
+        columns = None if program is None else program.evaluate(frame)
+        for place, column in zip(places if columns is not None else (), columns or (), strict=True):
+            found[place] = column
+    if isinstance(frame, StoredFrame):
+        for place, expression in enumerate(expressions):
+            if isinstance(expression, ColumnRef):
+                found[place] = frame.columns[expression.index]
+    left = [expression for expression, column in zip(expressions, found, strict=True) if column is None]
+    rest = iter(evaluate_columns(left, needed_batch(frame, referenced_columns(*left))))
+    return [next(rest) if column is None else column for column in found]
+
+
+def compiled_positions(
+    predicate: Expression, frame: pa.RecordBatch | StoredFrame
+) -> NDArray[np.int64] | None:
+    """Ascending positions of the rows for which a condition is true; None where there is no program."""
+    if not frame.num_rows:
+        return None
+    program, _ = _compile((predicate,))
+    return None if program is None else program.select(frame)
+
+
+def compiled_mask(predicate: Expression, batch: pa.RecordBatch) -> pa.BooleanArray | None:
+    """Whether a condition is true for each row, null where it is; None where there is no program."""
+    if not batch.num_rows:
+        return None
+    program, _ = _compile((predicate,))
+    columns = None if program is None else program.evaluate(batch)
+    if columns is None:
+        return None
+    assert isinstance(columns[0], pa.BooleanArray)
+    return columns[0]
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _compile(expressions: tuple[Expression, ...]) -> tuple[NativeProgram | None, tuple[int, ...]]:
+    """A program for those of the expressions that it computes, and which these are."""
+    builder = ProgramBuilder()
+    places = []
+    for place, expression in enumerate(expressions):
+        if not isinstance(expression, Call | Cast) or pa.types.is_float32(expression.type):
+            continue
+        before = builder.operations
+        value = builder.add(expression)
+        if value is not None and (builder.operations > before or expression in builder.computed):
+            builder.program.outputs.append(value.register)
+            places.append(place)
+    if not places:
+        return None, ()
+    return NativeProgram(builder.program, [expressions[place].type for place in places]), tuple(places)

@@ -1,0 +1,165 @@
+"""A program and the native interpreter's copy of it, over record batches."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery import _native
+from bamquery.engine.cpu.expressions.evaluation import evaluate_columns
+from bamquery.engine.cpu.frames import decode_dictionary
+from bamquery.engine.cpu.kernels import Column
+from bamquery.engine.cpu.stored_frame import Batches, StoredFrame, needed_batch
+from bamquery.engine.pipeline.instructions import Instruction, Program
+from bamquery.engine.pipeline.register_reuse import reuse_registers
+from bamquery.errors import ExecutionError
+from bamquery.plan.expressions import ColumnRef, referenced_columns
+from bamquery.storage.encodings.packed.selection import PackedSelection
+from bamquery.storage.format.storable_types import value_bits, value_kind
+
+_MOST_FAILURES: Final = 2
+"""Chunks after which a program that fails is not tried again: it costs as much as the operators."""
+
+State = tuple[NDArray[np.int64], NDArray[np.int64], "NDArray[np.int64] | None"]
+"""Of an aggregate, a group each: rows that counted, words of values, low and high words of sums."""
+
+
+class NativeProgram:
+    """Runs a program over chunks, several at once. What it cannot compute, it says no to: `None`."""
+
+    def __init__(self, program: Program, types: Sequence[pa.DataType] = ()) -> None:
+        """`types`: of the outputs, as columns."""
+        reuse_registers(program)
+        self._inputs = tuple(program.inputs)
+        self._types = tuple(types)
+        self._kinds = [value_kind(kind) for kind in types]
+        self._native = _native.Program(
+            np.array([_numbers(step) for step in program.steps], np.int64).reshape(-1, 7),
+            [value_kind(given.type) for given in program.inputs],
+            np.array(
+                [
+                    (
+                        one.kind,
+                        -1 if one.argument is None else one.argument,
+                        -1 if one.filter is None else one.filter,
+                    )
+                    for one in program.aggregates
+                ],
+                np.int64,
+            ).reshape(-1, 3),
+            program.outputs,
+        )
+        self._lock = threading.Lock()
+        self._failures = 0
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether it has failed so often that it is not asked any more."""
+        return self._failures >= _MOST_FAILURES
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether some chunk had to be computed otherwise."""
+        return self._failures > 0
+
+    def evaluate(self, frame: pa.RecordBatch | StoredFrame) -> list[Column] | None:
+        """The outputs for each row."""
+        given = self._columns(frame)
+        if given is None:
+            return None
+        rows = frame.num_rows
+        values = [pa.allocate_buffer(-(-rows * value_bits(kind) // 8)) for kind in self._types]
+        bitmaps = [pa.allocate_buffer(-(-rows // 8)) for _ in self._types]
+        columns, batches = given
+        nulls = self._native.evaluate(columns, rows, self._kinds, values, bitmaps, batches)
+        if nulls is None:
+            self._note_failure()
+            return None
+        return [
+            pa.Array.from_buffers(kind, rows, [bitmap if missing else None, buffer], missing)
+            for kind, buffer, bitmap, missing in zip(self._types, values, bitmaps, nulls, strict=True)
+        ]
+
+    def select(self, frame: pa.RecordBatch | StoredFrame) -> NDArray[np.int64] | None:
+        """Positions of the rows for which the first output is true, ascending."""
+        given = self._columns(frame)
+        if given is None:
+            return None
+        columns, batches = given
+        found: NDArray[np.int64] | None = self._native.select(columns, frame.num_rows, batches)
+        if found is None:
+            self._note_failure()
+        return found
+
+    def aggregate(
+        self, frame: pa.RecordBatch | StoredFrame, codes: NDArray[np.int32] | None, groups: int
+    ) -> list[State] | None:
+        """The states of its aggregates; `codes`: each row's group (None: all are group 0)."""
+        given = self._columns(frame)
+        if given is None:
+            return None
+        columns, batches = given
+        found: list[State] | None = self._native.aggregate(columns, frame.num_rows, codes, groups, batches)
+        if found is None:
+            self._note_failure()
+        return found
+
+    def _note_failure(self) -> None:
+        with self._lock:
+            self._failures += 1
+
+    def _columns(self, frame: pa.RecordBatch | StoredFrame) -> tuple[list[tuple[Any, ...]], Any] | None:
+        """What the interpreter takes of each input, and of batches; None where one cannot be computed."""
+        if self.is_given_up:
+            return None
+        computed = [one.expression for one in self._inputs if not isinstance(one.expression, ColumnRef)]
+        try:
+            answers = iter(evaluate_columns(computed, needed_batch(frame, referenced_columns(*computed))))
+        except ExecutionError:  # of a row, perhaps, that the statement does not ask about
+            self._note_failure()
+            return None
+        found: list[tuple[Any, ...]] = []
+        batches: Batches | None = None
+        for one in self._inputs:
+            if isinstance(one.expression, ColumnRef):
+                index = one.expression.index
+                packed = frame.packed(index) if isinstance(frame, StoredFrame) else None
+                if packed is not None and isinstance(frame, StoredFrame) and packed.type == one.type:
+                    batches = frame.batches
+                    found.append(_packed_column(packed, batches))
+                    continue
+                column = frame.column(index)
+            else:
+                column = next(answers)
+            column = decode_dictionary(column)
+            if column.type != one.type:
+                return None
+            validity, values = column.buffers()
+            if values is None:
+                return None
+            found.append((values, validity if column.null_count else None, column.offset))
+        return found, None if batches is None else (batches.counts, batches.rows)
+
+
+def _packed_column(found: PackedSelection, batches: Batches) -> tuple[Any, ...]:
+    packed, encoding = found.packed, found.packed.encoding
+    places = np.searchsorted(packed.vectors, batches.vectors)
+    return (
+        packed.payload,
+        packed.starts,
+        packed.parameters,
+        packed.rows,
+        encoding.divisor,
+        encoding.origin,
+        places,
+    )
+
+
+def _numbers(step: Instruction) -> tuple[int, ...]:
+    operands = (*step.operands, 0, 0, 0)[:3]
+    return (step.operation, step.out, *operands, step.immediate, step.extra)

@@ -1,0 +1,260 @@
+#include "engine/native/pipeline/program.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+
+#include "engine/native/pipeline/arithmetic.hpp"
+#include "engine/native/pipeline/calendar.hpp"
+#include "engine/native/pipeline/logic.hpp"
+#include "engine/native/pipeline/output_column.hpp"
+
+namespace bamquery {
+namespace {
+
+constexpr std::uint32_t kMostRegisters = 1024;
+
+// What an operation reads and writes.
+struct Signature {
+  int words;  // of its operands, from a on, so many words
+  int flags;  // and then so many flags
+  Shape out;
+};
+
+bool is_constant(Operation operation) {
+  return operation == Operation::kConstant || operation == Operation::kConstantFlag;
+}
+
+bool is_logic(Operation operation) {
+  return (operation >= Operation::kEqual && operation <= Operation::kFlagToWord);
+}
+
+bool is_calendar(Operation operation) {
+  return operation >= Operation::kYear && operation <= Operation::kDay;
+}
+
+Signature signature_of(Operation operation) {
+  switch (operation) {
+    case Operation::kLoad:
+    case Operation::kConstant:
+      return {0, 0, Shape::kWords};
+    case Operation::kConstantFlag:
+      return {0, 0, Shape::kFlags};
+    case Operation::kEqual:
+    case Operation::kNotEqual:
+    case Operation::kLess:
+    case Operation::kLessEqual:
+    case Operation::kEqualDoubles:
+    case Operation::kNotEqualDoubles:
+    case Operation::kLessDoubles:
+    case Operation::kLessEqualDoubles:
+      return {2, 0, Shape::kFlags};
+    case Operation::kAnd:
+    case Operation::kOr:
+      return {0, 2, Shape::kFlags};
+    case Operation::kNot:
+      return {0, 1, Shape::kFlags};
+    case Operation::kFlagToWord:
+      return {0, 1, Shape::kWords};
+    case Operation::kRequireRange:
+    case Operation::kDivideRounding:
+    case Operation::kFloorDivide:
+    case Operation::kAbsolute:
+    case Operation::kNegateDoubles:
+    case Operation::kAbsoluteDoubles:
+    case Operation::kToDouble:
+    case Operation::kDecimalToDouble:
+    case Operation::kYear:
+    case Operation::kMonth:
+    case Operation::kDay:
+      return {1, 0, Shape::kWords};
+    default:
+      return {2, 0, Shape::kWords};
+  }
+}
+
+void fill_constant(const Instruction& step, Register& out) {
+  const bool null = step.extra != 0;
+  out.all_valid = !null;
+  if (null) out.valid.fill(0);
+  if (step.operation == Operation::kConstant) {
+    out.words.fill(null ? 0 : step.immediate);
+  } else {
+    out.flags.fill(null ? 0 : static_cast<std::uint8_t>(step.immediate != 0));
+  }
+}
+
+}  // namespace
+
+void Program::require_shape(std::uint32_t index, Shape shape) const {
+  if (index >= written_.size() || written_[index] != 1 + static_cast<std::uint8_t>(shape)) {
+    throw std::invalid_argument("a register is read that holds nothing of this kind");
+  }
+}
+
+Program::Program(std::span<const Instruction> steps, std::span<const ValueKind> inputs,
+                 std::span<const AggregateStep> aggregates, std::span<const std::uint16_t> outputs)
+    : inputs_(inputs.begin(), inputs.end()),
+      aggregates_(aggregates.begin(), aggregates.end()),
+      outputs_(outputs.begin(), outputs.end()) {
+  std::vector<std::uint8_t> constant;
+  for (const Instruction& step : steps) {
+    if (static_cast<std::uint16_t>(step.operation) >= kOperations || step.out >= kMostRegisters) {
+      throw std::invalid_argument("no such instruction");
+    }
+    registers_ = std::max(registers_, std::uint32_t{step.out} + 1);
+    written_.resize(registers_);
+    constant.resize(registers_);
+    Signature signature = signature_of(step.operation);
+    const std::uint16_t operands[] = {step.a, step.b, step.c};
+    int used = signature.words + signature.flags;
+    if (step.operation == Operation::kChoose || step.operation == Operation::kChooseFlag) {
+      used = 3;
+      signature.out = step.operation == Operation::kChoose ? Shape::kWords : Shape::kFlags;
+      require_shape(step.a, Shape::kFlags);
+      require_shape(step.b, signature.out);
+      require_shape(step.c, signature.out);
+    } else if (step.operation == Operation::kIsNull || step.operation == Operation::kIsNotNull) {
+      used = 1;
+      signature.out = Shape::kFlags;
+      if (step.a >= written_.size() || written_[step.a] == 0) require_shape(step.a, Shape::kWords);
+    } else {
+      for (int i = 0; i < used; ++i) {
+        require_shape(operands[i], i < signature.words ? Shape::kWords : Shape::kFlags);
+      }
+    }
+    for (int i = 0; i < used; ++i) {
+      if (operands[i] == step.out) throw std::invalid_argument("an instruction writes over what it reads");
+    }
+    if (step.operation == Operation::kLoad) {
+      if (step.immediate < 0 || static_cast<std::size_t>(step.immediate) >= inputs.size()) {
+        throw std::invalid_argument("no such input");
+      }
+      const ValueKind kind = inputs[static_cast<std::size_t>(step.immediate)];
+      if (kind == ValueKind::kUInt64) throw std::invalid_argument("unsigned words are no input");
+      signature.out = kind == ValueKind::kBool ? Shape::kFlags : Shape::kWords;
+    }
+    const bool divides =
+        step.operation == Operation::kDivideRounding || step.operation == Operation::kFloorDivide;
+    if (divides && step.immediate <= 0) throw std::invalid_argument("a divisor is not positive");
+    if (step.operation == Operation::kDecimalToDouble && (step.immediate < 0 || step.immediate > 22)) {
+      throw std::invalid_argument("a scale is too large");
+    }
+    if (constant[step.out] != 0) throw std::invalid_argument("a constant is written over");
+    constant[step.out] = is_constant(step.operation);
+    written_[step.out] = static_cast<std::uint8_t>(1 + static_cast<std::uint8_t>(signature.out));
+    (is_constant(step.operation) ? constants_ : steps_).push_back(step);
+  }
+  for (const AggregateStep& step : aggregates) {
+    if (static_cast<std::uint8_t>(step.kind) >= kAggregateKinds) {
+      throw std::invalid_argument("no such aggregate");
+    }
+    if (step.argument >= 0) {
+      const auto index = static_cast<std::uint32_t>(step.argument);
+      if (step.kind != AggregateKind::kCount) require_shape(index, Shape::kWords);
+      if (index >= written_.size() || written_[index] == 0) require_shape(index, Shape::kWords);
+    } else if (step.kind != AggregateKind::kCount) {
+      throw std::invalid_argument("an aggregate has no argument");
+    }
+    if (step.filter >= 0) require_shape(static_cast<std::uint32_t>(step.filter), Shape::kFlags);
+  }
+  for (const std::uint16_t output : outputs) {
+    if (output >= written_.size() || written_[output] == 0) require_shape(output, Shape::kWords);
+    output_shapes_.push_back(static_cast<Shape>(written_[output] - 1));
+  }
+}
+
+namespace {
+
+// Where a batch is: its number, its first row, and how many rows it has.
+struct Batch {
+  std::size_t number;
+  std::int64_t row;
+  std::int32_t count;
+  const std::int64_t* picks;
+};
+
+bool load(const InputColumn& column, const Batch& batch, Register& out) {
+  if (!column.is_packed) return load_rows(column, batch.row, batch.count, out);
+  const auto vector = static_cast<std::size_t>(column.vectors[batch.number]);
+  load_packed(column.kind, column.packed, vector, batch.picks, batch.count, out);
+  return true;
+}
+
+bool run_step(const Instruction& step, std::span<const InputColumn> columns, const Batch& batch,
+              Register* registers) {
+  if (step.operation == Operation::kLoad) {
+    return load(columns[static_cast<std::size_t>(step.immediate)], batch, registers[step.out]);
+  }
+  if (is_calendar(step.operation)) return run_calendar(step, registers, batch.count);
+  if (is_logic(step.operation)) {
+    run_logic(step, registers, batch.count);
+    return true;
+  }
+  return run_arithmetic(step, registers, batch.count);
+}
+
+}  // namespace
+
+template <typename Sink>
+bool Program::run(const ProgramRows& rows, Sink&& sink) const {
+  const auto registers = std::make_unique_for_overwrite<Register[]>(std::max(registers_, 1u));
+  for (const Instruction& step : constants_) fill_constant(step, registers[step.out]);
+  Batch batch{0, 0, 0, nullptr};
+  for (; batch.row < rows.rows; batch.row += batch.count, ++batch.number) {
+    const std::int64_t most = rows.batches == nullptr ? kProgramRows : rows.batches->counts[batch.number];
+    batch.count = static_cast<std::int32_t>(std::min<std::int64_t>(most, rows.rows - batch.row));
+    if (rows.batches != nullptr && rows.batches->picks != nullptr) {
+      batch.picks = rows.batches->picks + batch.row;
+    }
+    for (const Instruction& step : steps_) {
+      if (!run_step(step, rows.columns, batch, registers.get())) return false;
+    }
+    sink(registers.get(), batch.row, batch.count);
+  }
+  return true;
+}
+
+std::vector<AggregateState> Program::aggregate(const ProgramRows& rows, const std::uint32_t* codes,
+                                               std::int64_t groups) const {
+  std::vector<Aggregator> aggregators;
+  aggregators.reserve(aggregates_.size());
+  for (const AggregateStep& step : aggregates_) aggregators.emplace_back(step, groups);
+  RowCounter counter(groups);
+  const bool done = run(rows, [&](Register* registers, std::int64_t row, std::int32_t count) {
+    const std::uint32_t* const own = codes == nullptr ? nullptr : codes + row;
+    counter.add(own, count);
+    for (Aggregator& aggregator : aggregators) aggregator.add(registers, own, count);
+  });
+  std::vector<AggregateState> states;
+  if (!done) return states;
+  const std::vector<std::int64_t> counts = counter.finish();
+  for (Aggregator& aggregator : aggregators) states.push_back(aggregator.finish(counts));
+  return states;
+}
+
+bool Program::evaluate(const ProgramRows& rows, std::span<const OutputColumn> outputs,
+                       std::span<std::int64_t> nulls) const {
+  std::fill(nulls.begin(), nulls.end(), 0);
+  return run(rows, [&](Register* registers, std::int64_t row, std::int32_t count) {
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      nulls[i] += store_rows(registers[outputs_[i]], outputs[i], row, count);
+    }
+  });
+}
+
+std::int64_t Program::select(const ProgramRows& rows, std::int64_t* positions) const {
+  std::int64_t found = 0;
+  const bool done = run(rows, [&](Register* registers, std::int64_t row, std::int32_t count) {
+    const auto& flags = registers[outputs_[0]].flags;  // those of null rows are 0
+    for (std::int32_t i = 0; i < count; ++i) {
+      positions[found] = row + i;
+      found += flags[static_cast<std::size_t>(i)];
+    }
+  });
+  return done ? found : -1;
+}
+
+}  // namespace bamquery

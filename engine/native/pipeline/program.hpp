@@ -1,0 +1,71 @@
+// Programs, checked once and run over any number of chunks, by several threads at once.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/native/pipeline/aggregate.hpp"
+#include "engine/native/pipeline/input_column.hpp"
+#include "engine/native/pipeline/instruction.hpp"
+
+namespace bamquery {
+
+/// What instruction operands and inputs are: words or flags.
+enum class Shape : std::uint8_t { kWords, kFlags };
+
+/// A column that a program writes, as Arrow has it; null `values`: nothing is written.
+struct OutputColumn {
+  ValueKind kind;
+  std::byte* values;
+  std::uint8_t* bitmap;  ///< A bit a row, whether it is not null.
+};
+
+/// Rows that a program is run over.
+struct ProgramRows {
+  std::span<const InputColumn> columns;
+  std::int64_t rows;
+  const Batches* batches = nullptr;  ///< Where columns are packed; else rows come 1,024 at a time.
+};
+
+class Program {
+ public:
+  /// Raises std::invalid_argument where an instruction reads what was not written before, is of the wrong
+  /// shape, writes over what it reads, or is none. `inputs`: kinds of the columns that will be given.
+  Program(std::span<const Instruction> steps, std::span<const ValueKind> inputs,
+          std::span<const AggregateStep> aggregates, std::span<const std::uint16_t> outputs);
+
+  std::span<const ValueKind> inputs() const { return inputs_; }
+  std::span<const AggregateStep> aggregates() const { return aggregates_; }
+  /// What each output register holds.
+  std::span<const Shape> outputs() const { return output_shapes_; }
+
+  /// The states of the aggregates of `rows` rows. `codes` (null: all are group 0) are below `groups`. Empty
+  /// where the program fails: a number does not fit.
+  std::vector<AggregateState> aggregate(const ProgramRows& rows, const std::uint32_t* codes,
+                                        std::int64_t groups) const;
+
+  /// Writes output registers as columns, and how many rows of each are null. False where the program fails.
+  bool evaluate(const ProgramRows& rows, std::span<const OutputColumn> outputs,
+                std::span<std::int64_t> nulls) const;
+
+  /// Writes the rows whose first output, flags, is true, to `positions`, which has room for all, and returns
+  /// their number; -1 where the program fails.
+  std::int64_t select(const ProgramRows& rows, std::int64_t* positions) const;
+
+ private:
+  template <typename Sink>
+  bool run(const ProgramRows& rows, Sink&& sink) const;
+  void require_shape(std::uint32_t index, Shape shape) const;
+
+  std::vector<Instruction> constants_;  // once a run
+  std::vector<Instruction> steps_;      // once a vector
+  std::vector<ValueKind> inputs_;
+  std::vector<AggregateStep> aggregates_;
+  std::vector<std::uint16_t> outputs_;
+  std::vector<Shape> output_shapes_;
+  std::uint32_t registers_ = 0;
+  std::vector<std::uint8_t> written_;  // while it is checked: 0, or 1 + the register's shape
+};
+
+}  // namespace bamquery

@@ -1,0 +1,312 @@
+"""Programs against the operators: the same values, or none."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bamquery import _native
+from bamquery.engine.cpu.aggregates.aggregation import CpuAggregation
+from bamquery.engine.cpu.expressions.evaluation import evaluate_columns
+from bamquery.engine.cpu.pipeline import native_program
+from bamquery.engine.cpu.pipeline.compiled_expressions import _compile, compiled_columns, compiled_mask
+from bamquery.engine.pipeline.instructions import Operation
+from bamquery.errors import ExecutionError
+from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, Literal
+
+BOOL, LONG, DOUBLE, DATE = pa.bool_(), pa.int64(), pa.float64(), pa.date32()
+PRICE, WIDE = pa.decimal128(15, 2), pa.decimal128(38, 4)
+
+_VALUES: dict[pa.DataType, Any] = {
+    pa.int8(): st.integers(-128, 127),
+    pa.int32(): st.integers(-(2**31), 2**31 - 1) | st.integers(-5, 5),
+    LONG: st.integers(-(2**63), 2**63 - 1) | st.integers(-5, 5),
+    pa.uint16(): st.integers(0, 2**16 - 1),
+    pa.float32(): st.floats(width=32),
+    DOUBLE: st.floats() | st.sampled_from([0.0, -0.0, 1.5, float("nan"), float("inf")]),
+    BOOL: st.booleans(),
+    DATE: st.dates(datetime.date(1, 1, 1), datetime.date(9999, 12, 31)),
+    pa.timestamp("us"): st.datetimes(datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31)),
+    PRICE: st.integers(-(10**15) + 1, 10**15 - 1).map(lambda n: Decimal(n).scaleb(-2)),
+    WIDE: st.integers(-(10**20), 10**20).map(lambda n: Decimal(n).scaleb(-4)),
+}
+_NUMBERS = [pa.int8(), pa.int32(), LONG, pa.uint16(), DOUBLE, PRICE]
+KINDS = list(_VALUES)
+
+
+@st.composite
+def _batches(draw: st.DrawFn) -> pa.RecordBatch:
+    """Two columns of each type, so that there is something to compare; some begin with an offset."""
+    rows = draw(st.integers(1, 40))
+    skipped = draw(st.integers(0, 9))
+    columns = []
+    for kind in KINDS:
+        for _ in range(2):
+            nullable = draw(st.booleans())
+            values = st.none() | _VALUES[kind] if nullable else _VALUES[kind]
+            found = draw(st.lists(values, min_size=rows + skipped, max_size=rows + skipped))
+            columns.append(pa.array(found, kind).slice(skipped))
+    return pa.RecordBatch.from_arrays(columns, [str(i) for i in range(len(columns))])
+
+
+def _column(kind: pa.DataType, which: int) -> ColumnRef:
+    index = 2 * KINDS.index(kind) + which
+    return ColumnRef(index, str(index), kind)
+
+
+def _literals(kind: pa.DataType) -> st.SearchStrategy[Expression]:
+    return (st.none() | _VALUES[kind]).map(lambda value: Literal(pa.scalar(value, kind)))
+
+
+def _leaves(kind: pa.DataType) -> st.SearchStrategy[Expression]:
+    columns = st.sampled_from([_column(kind, 0), _column(kind, 1)])
+    return columns | columns | columns | _literals(kind)
+
+
+@st.composite
+def _of_type(draw: st.DrawFn, kind: pa.DataType, depth: int) -> Expression:
+    """An expression of a type."""
+    if depth == 0:
+        return draw(_leaves(kind))
+    if kind == BOOL:
+        return draw(_conditions(depth))
+    ways = ["leaf", "case", "coalesce"]
+    if kind in (pa.int8(), pa.int32(), LONG, DOUBLE, PRICE):
+        ways += ["add", "subtract", "negate", "abs"]
+    if kind in (pa.int8(), pa.int32(), LONG, DOUBLE):
+        ways += ["multiply"]
+    if kind in (pa.int8(), pa.int32(), LONG):
+        ways += ["floor_divide", "modulo"]
+    if kind == DOUBLE:
+        ways += ["divide"]
+    if kind in _NUMBERS:
+        ways += ["cast"]
+    if kind == LONG:
+        ways += ["date_part"]
+    way = draw(st.sampled_from(ways))
+    one = _of_type(kind, depth - 1)
+    if way == "leaf":
+        return draw(_leaves(kind))
+    if way == "case":
+        return Call("case", (draw(_conditions(depth - 1)), draw(one), draw(one)), kind)
+    if way in ("negate", "abs"):
+        return Call(way, (draw(one),), kind)
+    if way == "date_part":
+        unit = Literal(pa.scalar(draw(st.sampled_from(["year", "month", "day"])), pa.large_string()))
+        return Call(
+            "date_part", (unit, draw(_leaves(draw(st.sampled_from([DATE, pa.timestamp("us")]))))), kind
+        )
+    if way == "cast":
+        sources = [source for source in (*_NUMBERS, pa.float32(), BOOL) if source != kind]
+        return Cast(draw(_of_type(draw(st.sampled_from(sources)), depth - 1)), kind)
+    return Call(way, (draw(one), draw(one)), kind)
+
+
+@st.composite
+def _conditions(draw: st.DrawFn, depth: int) -> Expression:
+    if depth == 0:
+        return draw(_leaves(BOOL))
+    way = draw(st.sampled_from(["compare", "compare", "and", "or", "not", "null", "in"]))
+    kind = draw(st.sampled_from([k for k in KINDS if k != BOOL]))
+    if way == "compare":
+        names = ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"]
+        sides = (draw(_of_type(kind, depth - 1)), draw(_of_type(kind, depth - 1)))
+        return Call(draw(st.sampled_from(names)), sides, BOOL)
+    if way in ("and", "or"):
+        return Call(way, (draw(_conditions(depth - 1)), draw(_conditions(depth - 1))), BOOL)
+    if way == "not":
+        return Call("not", (draw(_conditions(depth - 1)),), BOOL)
+    if way == "null":
+        return Call(
+            draw(st.sampled_from(["is_null", "is_not_null"])), (draw(_of_type(kind, depth - 1)),), BOOL
+        )
+    members = draw(st.lists(_literals(kind), min_size=1, max_size=5))
+    return Call("in", (draw(_of_type(kind, depth - 1)), *members), BOOL)
+
+
+def _written(columns: list[Any]) -> list[list[str]]:
+    """Values so that NaN equals NaN, and zeros differ by their signs."""
+    return [[repr(value) for value in column.to_pylist()] for column in columns]
+
+
+@settings(max_examples=400, deadline=None)
+@given(_batches(), st.data())
+def test_expressions_have_the_operators_values(batch: pa.RecordBatch, data: st.DataObject) -> None:
+    """Of every type, nested; where an operator has an error, so has the program's way."""
+    kinds = data.draw(
+        st.lists(st.sampled_from([DOUBLE, LONG, pa.int32(), PRICE, BOOL]), min_size=1, max_size=3)
+    )
+    expressions = [data.draw(_of_type(kind, 3)) for kind in kinds]
+    try:
+        wanted = evaluate_columns(expressions, batch)
+    except ExecutionError:
+        with pytest.raises(ExecutionError):
+            compiled_columns(expressions, batch)
+        return
+    found = compiled_columns(expressions, batch)
+    assert [column.type for column in found] == [column.type for column in wanted]
+    assert _written(found) == _written(wanted)
+
+
+@settings(max_examples=200, deadline=None)
+@given(_batches(), st.data())
+def test_aggregates_have_the_operators_values(batch: pa.RecordBatch, data: st.DataObject) -> None:
+    """Sums, counts, means and extremes, filtered too, with and without keys."""
+    keys = data.draw(st.sampled_from([(), (_column(BOOL, 0),), (_column(pa.int8(), 1), _column(DATE, 0))]))
+    calls = []
+    for _ in range(data.draw(st.integers(1, 4))):
+        kind = data.draw(
+            st.sampled_from([pa.int8(), pa.int32(), LONG, DOUBLE, PRICE, DATE, pa.float32(), WIDE])
+        )
+        names = ["count", "min", "max"] if kind == DATE else ["count", "sum", "avg", "min", "max"]
+        name = data.draw(st.sampled_from([*names, "count_star"]))
+        own = {"count": LONG, "count_star": LONG, "avg": DOUBLE, "min": kind, "max": kind}
+        total = DOUBLE if pa.types.is_floating(kind) else pa.decimal128(38, getattr(kind, "scale", 0))
+        argument = () if name == "count_star" else (data.draw(_of_type(kind, data.draw(st.integers(0, 1)))),)
+        kept = data.draw(st.none() | _conditions(1))
+        calls.append(AggregateCall(name, argument, own.get(name, total), filter=kept))
+
+    def answer(programs: bool) -> list[list[str]] | type[ExecutionError]:
+        aggregation = CpuAggregation(keys, calls, programs=programs)
+        halves = [batch.slice(0, batch.num_rows // 2), batch.slice(batch.num_rows // 2)]
+        try:
+            merged = aggregation.merge([aggregation.partial(half) for half in halves])
+            return _written(aggregation.final(merged).columns)
+        except ExecutionError:
+            return ExecutionError
+
+    assert answer(programs=True) == answer(programs=False)
+
+
+def test_what_does_not_fit_64_bits_is_computed_by_the_operators() -> None:
+    """A product of 20 digits; after two chunks the program is not tried again."""
+    batch = pa.record_batch([pa.array([Decimal("99999999999.99")], PRICE)], ["p"])
+    price = ColumnRef(0, "p", PRICE)
+    product = Call("multiply", (price, price), pa.decimal128(30, 4))
+    for _ in range(3):
+        (found,) = compiled_columns([product], batch)
+        assert found.to_pylist() == [Decimal("99999999999.99") ** 2]
+    program, _ = _compile((product,))
+    assert program is not None
+    assert program.is_given_up
+
+
+def test_an_error_in_a_branch_that_is_not_taken_is_none() -> None:
+    """The program fails, and the operators look at the rows that count."""
+    batch = pa.record_batch([pa.array([2**62, 1], LONG)], ["i"])
+    number = ColumnRef(0, "i", LONG)
+    small = Call("less", (number, Literal(pa.scalar(10, LONG))), BOOL)
+    doubled = Call("add", (number, Call("add", (number, number), LONG)), LONG)
+    (found,) = compiled_columns([Call("case", (small, doubled, number), LONG)], batch)
+    assert found.to_pylist() == [2**62, 3]
+
+
+def test_a_planted_error_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These tests would see it if a program's `<` were its `<=`."""
+    wrong = {Operation.LESS: Operation.LESS_EQUAL}
+    numbers = native_program._numbers
+    monkeypatch.setattr(
+        native_program,
+        "_numbers",
+        lambda step: (wrong.get(step.operation, step.operation), *numbers(step)[1:]),
+    )
+    batch = pa.record_batch([pa.array([1, 2, 3], LONG)], ["i"])
+    three = Call("less", (ColumnRef(0, "i", LONG), Literal(pa.scalar(3, LONG))), BOOL)
+    _compile.cache_clear()
+    mask = compiled_mask(three, batch)
+    _compile.cache_clear()
+    assert mask is not None
+    assert mask.to_pylist() != evaluate_columns([three], batch)[0].to_pylist()
+
+
+def test_many_rows_and_many_groups_are_those_of_numpy() -> None:
+    """Vectors, a last one that is short, and sums that leave 64 bits."""
+    random = np.random.default_rng(1)
+    rows = 5_000
+    codes = random.integers(0, 700, rows).astype(np.int32)
+    values = random.integers(-(2**62), 2**62, rows)
+    program = _native.Program(
+        np.array([[Operation.LOAD, 0, 0, 0, 0, 0, 0]]),
+        ["int64"],
+        np.array([[1, 0, -1], [3, 0, -1], [0, -1, -1]]),
+        [],
+    )
+    (_, _, sums), (counts, least, _), _ = program.aggregate([(values, None, 0)], rows, codes, 700)
+    for group in range(700):
+        of_group = values[codes == group]
+        assert counts[group] == len(of_group)
+        if len(of_group):
+            assert least[group] == of_group.min()
+        low, high = (int(word) for word in sums[group])
+        assert high * 2**64 + low % 2**64 == sum(map(int, of_group))
+
+
+_LOAD = [Operation.LOAD, 0, 0, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("steps", "inputs", "aggregates", "outputs"),
+    [
+        ([[99, 0, 0, 0, 0, 0, 0]], [], [], []),
+        ([[Operation.LOAD, 0, 0, 0, 0, 1, 0]], ["int64"], [], []),
+        ([[Operation.LOAD, 0, 0, 0, 0, -1, 0]], ["int64"], [], []),
+        ([_LOAD], ["uint64"], [], []),
+        ([[Operation.ADD, 1, 0, 0, 0, 0, 0]], [], [], []),
+        ([_LOAD, [Operation.ADD, 0, 0, 0, 0, 0, 0]], ["int64"], [], []),
+        ([_LOAD, [Operation.AND, 1, 0, 0, 0, 0, 0]], ["int64"], [], []),
+        ([_LOAD, [Operation.ADD, 1, 0, 7, 0, 0, 0]], ["int64"], [], []),
+        ([_LOAD, [Operation.FLOOR_DIVIDE, 1, 0, 0, 0, 0, 0]], ["int64"], [], []),
+        ([_LOAD, [Operation.DECIMAL_TO_DOUBLE, 1, 0, 0, 0, 23, 0]], ["int64"], [], []),
+        ([[Operation.CONSTANT, 0, 0, 0, 0, 1, 0], _LOAD], ["int64"], [], []),
+        ([_LOAD], ["int64"], [[9, 0, -1]], []),
+        ([_LOAD], ["int64"], [[1, -1, -1]], []),
+        ([_LOAD], ["int64"], [[1, 3, -1]], []),
+        ([_LOAD], ["int64"], [[1, 0, 0]], []),
+        ([_LOAD], ["int64"], [], [4]),
+    ],
+)
+def test_impossible_programs_are_refused(
+    steps: list[list[int]], inputs: list[str], aggregates: list[list[int]], outputs: list[int]
+) -> None:
+    """Before anything runs."""
+    with pytest.raises(ValueError, match=r"."):
+        _native.Program(
+            np.array(steps, np.int64), inputs, np.array(aggregates, np.int64).reshape(-1, 3), outputs
+        )
+
+
+def test_arguments_that_do_not_fit_are_refused() -> None:
+    """Columns and codes that are too short, codes of no group, vectors that are not there."""
+    program = _native.Program(np.array([_LOAD]), ["int64"], np.array([[1, 0, -1]]), [0])
+    values, codes = np.arange(8), np.zeros(8, np.int32)
+    assert program.aggregate([(values, None, 0)], 8, codes, 1) is not None
+    out, bits = bytearray(64), bytearray(1)
+    for columns, rows, own, groups in (
+        ([(values, None, 0)], 9, np.zeros(9, np.int32), 1),
+        ([(values, None, 1)], 8, codes, 1),
+        ([(values, None, -1)], 8, codes, 1),
+        ([(values, bytes(0), 0)], 8, codes, 1),
+        ([], 8, codes, 1),
+        ([(values, None, 0)], 8, codes[:7], 1),
+        ([(values, None, 0)], 8, codes + 1, 1),
+        ([(values, None, 0)], 8, codes - 1, 1),
+        ([(values, None, 0)], -1, None, 1),
+        ([(values, None, 0)], 8, None, 0),
+    ):
+        with pytest.raises(ValueError, match=r"."):
+            program.aggregate(columns, rows, own, groups)
+    with pytest.raises(ValueError, match="do not fit"):
+        program.evaluate([(values, None, 0)], 8, ["int64"], [out[:63]], [bits])
+    with pytest.raises(ValueError, match="bitmap"):
+        program.evaluate([(values, None, 0)], 8, ["int64"], [out], [bytearray(0)])
+    with pytest.raises(ValueError, match="another kind"):
+        program.evaluate([(values, None, 0)], 8, ["bool"], [out], [bits])
+    with pytest.raises(ValueError, match="no condition"):
+        program.select([(values, None, 0)], 8)

@@ -1,0 +1,95 @@
+"""Frames with packed columns: answers are those of decoded ones, whatever is done with their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import bamquery
+from bamquery.connection.connection import Connection
+from bamquery.engine.cpu.pipeline import native_program
+from bamquery.engine.cpu.stored_frame import Batches
+from bamquery.storage.encodings.packed.selection import PackedSelection
+
+ROWS = 300_000
+"""Of which the last vector has few."""
+
+QUERIES = (
+    "SELECT sum(i), avg(i), min(i), max(i), count(i), count(*) FROM t",
+    "SELECT sum(d), avg(d), min(d), max(d), sum(f), min(f), max(f), min(day), max(day) FROM t",
+    "SELECT b, sum(i + 1), sum(d * 2), max(f / 3) FROM t GROUP BY b ORDER BY b",
+    "SELECT s, b, sum(i) FILTER (b), count(d), avg(f) FROM t GROUP BY s, b ORDER BY s, b",
+    "SELECT year(day) AS y, count(*), sum(d) FROM t GROUP BY y ORDER BY y",
+    "SELECT s, sum(i * 3) FROM t WHERE i > 10 GROUP BY s ORDER BY s",
+    "SELECT s, sum(d), count(b) FROM t WHERE row_number BETWEEN 1000 AND 290_000 GROUP BY s ORDER BY s",
+    "SELECT s, sum(d), sum(f) FROM t WHERE i + row_number < 200_000 GROUP BY s ORDER BY s",
+    "SELECT s, sum(d), sum(f) FROM t WHERE i < f AND d > i GROUP BY s ORDER BY s",
+    "SELECT s, sum(d) FROM t WHERE row_number % 1009 = 5 GROUP BY s ORDER BY s",
+    "SELECT count(*), sum(t.d) FROM t JOIN (SELECT DISTINCT i FROM t WHERE i > 450) k ON t.i = k.i",
+    "SELECT u.s, sum(t.d), sum(u.f) FROM t JOIN t u ON t.row_number = u.row_number + 1 GROUP BY 1 ORDER BY 1",
+    "SELECT i, sum(d) FROM t GROUP BY i ORDER BY 2 DESC, 1 LIMIT 9",
+    "SELECT sum(CASE WHEN b THEN d ELSE 0 END) / sum(d), sum(coalesce(i, 7)) FROM t",
+    "SELECT count(*) FROM t WHERE b IS NULL OR NOT b",
+    "SELECT s, median(f), string_agg(s, '') FILTER (row_number < 5), sum(i) FROM t GROUP BY s ORDER BY s",
+)
+
+
+@pytest.fixture(scope="module")
+def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
+    """A packed table, loaded twice, so that it has two fragments; some values are null."""
+    path: Path = tmp_path_factory.mktemp("stored") / "t.bq"
+    random = np.random.default_rng(7)
+    missing = random.random(ROWS) < 0.1
+    hundredths = pa.array(random.integers(0, 10**6, ROWS)).cast(pa.decimal128(19, 0))
+    table = pa.table(
+        {
+            "row_number": np.arange(ROWS),
+            "i": pa.array(random.integers(-500, 500, ROWS), mask=missing),
+            "d": pa.Array.from_buffers(pa.decimal128(15, 2), ROWS, hundredths.buffers()),
+            "f": pa.array(random.integers(0, 9000, ROWS) / 100),
+            "b": pa.array(random.random(ROWS) < 0.5, mask=missing[::-1]),
+            "s": pa.array(random.choice(["alpha", "beta", "gamma"], ROWS), pa.large_string(), mask=missing),
+            "day": pa.array(random.integers(-9000, 20_000, ROWS).astype(np.int32)).cast(pa.date32()),
+        }
+    )
+    with bamquery.connect(path) as con:
+        con.sql("SET device = 'cpu'; SET threads = 2")
+        con.load("t", table.slice(0, 170_000))
+        con.load("t", table.slice(170_000), if_exists="append")
+        yield con
+
+
+@pytest.mark.parametrize("strategy", ["auto", "stream", "vectors"])
+@pytest.mark.parametrize("query", QUERIES)
+def test_answers_are_the_operators(connection: Connection, query: str, strategy: str) -> None:
+    """With programs and without them."""
+    connection.sql(f"SET strategy = '{strategy}'")
+    found = []
+    for programs in ("on", "off"):
+        connection.sql(f"SET programs = {programs}")
+        found.append(connection.sql(query).to_arrow().to_pylist())
+    assert found[0] == found[1]
+
+
+def test_columns_reach_programs_packed(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a profile says of aggregates that a program computes them."""
+    given: list[int] = []
+    packed_column = native_program._packed_column
+
+    def counted(found: PackedSelection, batches: Batches) -> object:
+        given.append(len(found))
+        return packed_column(found, batches)
+
+    monkeypatch.setattr(native_program, "_packed_column", counted)
+    connection.sql("SET programs = on; SET strategy = 'auto'")
+    answer = connection.sql("SELECT sum(i), sum(d * 2), median(f) FROM t")
+    answer.to_arrow()
+    # Small chunks are put together, and those of two fragments, which decodes them.
+    assert sum(given) > ROWS
+    assert "program: 2 of 3 aggregates" in answer.explain(analyze=True)
+    connection.sql("SET programs = off")
+    assert "program" not in connection.sql("SELECT sum(i) FROM t").explain(analyze=True)

@@ -395,3 +395,13 @@ def test_a_column_of_arrow_is_read_where_it_lies() -> None:
     codes, leaders = native.group_rows([(values, column.buffers()[0], column.offset)])
     assert codes.tolist() == [0, 1, 2, 0]
     assert leaders.tolist() == [0, 1, 2]
+
+
+def test_limbs_with_gaps_are_read_rightly() -> None:
+    """As programs make them: columns of a table."""
+    words = np.arange(12).reshape(6, 2)
+    limbs = native.merge_limbs(np.array([0, 1, 0, 1, 0, 1]), [words[:, 0], words[:, 1]], 2)
+    assert [limb.tolist() for limb in limbs] == [[0 + 4 + 8, 2 + 6 + 10], [1 + 5 + 9, 3 + 7 + 11]]
+    joined, fits = native.join_limbs([words[:, 0], words[:, 1]])
+    assert fits
+    assert joined[:, 0].tolist() == [low + (high << 32) for low, high in words.tolist()]

@@ -288,7 +288,9 @@ def _rows_of_state(state: CpuGroups, rows: NDArray[np.int64]) -> CpuGroups:
 
 
 def _take_rows(column: StateColumn, order: NDArray[np.int64]) -> StateColumn:
-    return take(column, order) if isinstance(column, pa.Array) else native.gather_values(column, order)
+    if isinstance(column, pa.Array):
+        return take(column, order)
+    return native.gather_values(np.ascontiguousarray(column), order)  # those of programs may have gaps
 
 
 def _slice_rows(column: StateColumn, start: int, end: int) -> StateColumn:

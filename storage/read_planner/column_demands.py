@@ -25,6 +25,8 @@ _PICK: Final = 6
 """Values of a packed vector that are decoded together while one by itself is: as in pick.cpp."""
 _SECTOR: Final = 32
 """Bytes that a GPU loads at least."""
+_LINE: Final = 128
+"""Bytes of a GPU's cache line, whose sectors are asked for together."""
 _PAYLOAD_STEP: Final = 16
 """Bytes on a multiple of which packed vectors begin, whose widths differ."""
 
@@ -131,13 +133,18 @@ def shape_demands(  # noqa: PLR0917 - one column of one chunk
 
 
 def _demand_of_sectors(shape: ColumnShape, hits: HitPyramid) -> ReadDemand:
-    """Of single rows that a kernel loads: a sector with its first row, and the work of others in it."""
-    sectors = beside = 0
+    """Of single rows that a kernel loads: sectors, a request for each line of these, and the other rows' work.
+
+    Loads of neighbours in a line become one request over the bus: how many of these there are counts where
+    rows lie apart, what they bring where they do not.
+    """
+    sectors = lines = beside = 0
     for buffer in shape.buffers:
-        found = expected_blocks(buffer, hits, _SECTOR).blocks
-        sectors += found
+        found = expected_blocks(buffer, hits, _LINE).blocks
+        sectors += expected_blocks(buffer, hits, _SECTOR).blocks
+        lines += found
         beside += max(round(hits.rows * buffer.share) - found, 0)
-    return ReadDemand(Path.ROWS, sectors * _SECTOR, sectors, values=beside)
+    return ReadDemand(Path.ROWS, sectors * _SECTOR, lines, values=beside)
 
 
 def expected_vectors(buffer: BufferShape, hits: HitPyramid, block_size: int) -> Footprint:

@@ -64,8 +64,8 @@ class GpuProfile:
         picks: such vectors a second, however narrow.
         blocks: commands a second through queue pairs, of one block each.
         latency: seconds from the start of a kernel that writes commands to the first answer.
-        rows: single values a second that a kernel loads where files are pinned, each from its own sector.
-        values: the same of those that lie in a sector with another: the kernel's work, hardly the bus's.
+        rows: single values a second that a kernel loads where files are pinned, each from a line of its own.
+        values: the same of those that lie in a line with another: the kernel's work, hardly the bus's.
         start: seconds that such a kernel takes for one.
         checksum: bytes a second that are compared with CRC-32C.
         source: whether that was measured on this machine.
@@ -86,7 +86,7 @@ class GpuProfile:
     @classmethod
     def nominal(cls, io_cores: int) -> GpuProfile:
         """An H200 beside so many cores, as docs/benchmarks/gpu.md has it."""
-        return cls(55e9, 2e5, 50e9, 5e7, 7e6 * io_cores, 3e-5, 2e8, 1e10, 1e-5, 1.2e12)
+        return cls(55e9, 2e5, 50e9, 5e7, 7e6 * io_cores, 3e-5, 2e8, 3e10, 1e-5, 1.2e12)
 
     @classmethod
     def load(cls, key: str) -> GpuProfile | None:

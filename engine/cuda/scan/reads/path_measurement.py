@@ -31,8 +31,8 @@ _LEAST_WORK: Final = 1 / 100
 """Of a dense run's time, what its rows take at least."""
 _DENSE_VECTORS: Final = 1024
 """All rows of so many are loaded one by one: a tenth of a millisecond, and 36 MiB in three turns."""
-_SECTOR: Final = 32
-"""Bytes that a GPU loads at least."""
+_LINE: Final = 128
+"""Bytes of a GPU's cache line, whose sectors are asked for together."""
 _PICKED: Final = 8
 """One vector of so many is picked, with which its neighbours are not."""
 
@@ -80,21 +80,21 @@ def measure_paths(chunk: ChunkMemory, columns: list[ScanColumn], assumed: GpuPro
         blocks=reads.count_blocks(places) / max(fetched - alone, fetched / 2),
         latency=alone,
         rows=sparse_rate,
-        values=value_rate(len(dense), reads.count_sectors(dense), sparse_rate, loaded_dense, start),
+        values=value_rate(len(dense), reads.count_lines(dense), sparse_rate, loaded_dense, start),
         start=start,
         checksum=size / min(checked),
         source="measured",
     )
 
 
-def value_rate(rows: int, sectors: int, sector_rate: float, seconds: float, start: float) -> float:
-    """Of a dense run: its rows beside the first of each sector, in what is left of its time without these.
+def value_rate(rows: int, lines: int, line_rate: float, seconds: float, start: float) -> float:
+    """Of a dense run: its rows beside the first of each line, in what is left of its time without these.
 
-    Neighbouring sectors come faster than such that lie apart, so nothing may be left: then sectors alone are
+    Neighbouring lines come faster than such that lie apart, so nothing may be left: then lines alone are
     dear enough, and rows are to cost next to nothing.
     """
     work = max(seconds - start, seconds / 2)
-    return max(rows - sectors, 1) / max(work - sectors / sector_rate, _LEAST_WORK * work)
+    return max(rows - lines, 1) / max(work - lines / line_rate, _LEAST_WORK * work)
 
 
 def _will_do(chunk: ChunkMemory, column: ScanColumn) -> bool:
@@ -185,9 +185,9 @@ class _Reads:
         vectors = np.flatnonzero(self._full & (self.sizes > 0))[:_DENSE_VECTORS]
         return (vectors[:, None] * VECTOR_ROWS + np.arange(VECTOR_ROWS)).ravel()
 
-    def count_sectors(self, rows: NDArray[np.int64]) -> int:
+    def count_lines(self, rows: NDArray[np.int64]) -> int:
         """That hold something of full vectors, all rows of which are given."""
-        return int((-(-self.sizes[rows[::VECTOR_ROWS] // VECTOR_ROWS] // _SECTOR)).sum())
+        return int((-(-self.sizes[rows[::VECTOR_ROWS] // VECTOR_ROWS] // _LINE)).sum())
 
     def count_blocks(self, places: _Places) -> int:
         """Distinct ones."""

@@ -60,13 +60,13 @@ def test_what_is_pinned_is_loaded_row_by_row(path_rates: Any, bits: int) -> None
     demands = shape_demands(ColumnShape((BufferShape(bits),)), anywhere(3e-4), VECTORS, 1, reader)
     rows = demands[Strategy.FETCH_BLOCKS]
     assert 0.9 * 3e-4 * ROWS < rows.commands <= 3e-4 * ROWS
-    assert rows.bytes == 32 * rows.commands
+    assert 32 * rows.commands <= rows.bytes < 1.05 * 32 * rows.commands
     assert [choice.strategy for choice in plan_reads([demands], model)] == [Strategy.FETCH_BLOCKS]
 
 
 @pytest.mark.parametrize("bits", [3, 12])
-def test_each_row_of_dense_sectors_is_work(path_rates: Any, bits: int) -> None:
-    """By sectors alone, which come as fast as a stream here, single rows would be as quick as that."""
+def test_each_row_of_dense_lines_is_work(path_rates: Any, bits: int) -> None:
+    """By lines alone, which come as fast as a stream here, single rows would be as quick as that."""
     profile = replace(path_rates.GpuProfile.nominal(12), rows=1e12)
     reader = ReaderShape(512, sees_rows=True)
     demands = shape_demands(ColumnShape((BufferShape(bits),)), anywhere(1), VECTORS, 1, reader)
@@ -82,13 +82,13 @@ def test_each_row_of_dense_sectors_is_work(path_rates: Any, bits: int) -> None:
     assert [choice.strategy for choice in plan_reads([demands], profile.model(12))] == [stream]
 
 
-def test_what_a_dense_run_takes_beside_its_sectors_is_its_rows(scan_modules: None) -> None:
+def test_what_a_dense_run_takes_beside_its_lines_is_its_rows(scan_modules: None) -> None:
     from bamquery.engine.cuda.scan.reads.path_measurement import value_rate
 
-    # 1,000 sectors at 1e8 a second are 10 of 40 microseconds, which is what starting takes, too.
+    # 1,000 lines at 1e8 a second are 10 of 40 microseconds, which is what starting takes, too.
     assert value_rate(31_000, 1000, 1e8, 40e-6, 10e-6) == pytest.approx(30_000 / 20e-6)
     dear = value_rate(31_000, 1000, 1e7, 40e-6, 10e-6)
-    assert dear == pytest.approx(30_000 / 0.3e-6), "sectors alone would take longer: rows are all but free"
+    assert dear == pytest.approx(30_000 / 0.3e-6), "lines alone would take longer: rows are all but free"
     assert value_rate(1000, 1000, 1e8, 40e-6, 10e-6) > 0
 
 

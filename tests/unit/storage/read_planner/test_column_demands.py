@@ -160,12 +160,12 @@ def test_a_gpu_that_sees_rows_loads_their_sectors() -> None:
     assert shape_demands(shape, hits, 100, 3, reader, [BLOCKS])[BLOCKS] == ReadDemand(Path.ROWS, 9 * 32, 9)
 
 
-def test_rows_beside_others_in_a_sector_are_work() -> None:
-    """Of 8 bits, 32 rows share one, of 64 bits four: all but the first of each are values."""
+def test_rows_beside_others_in_a_line_are_work() -> None:
+    """Of 8 bits, 128 rows share one, of 64 bits sixteen: all but the first of each are values."""
     hits = HitPyramid.count(np.arange(10 * VECTOR_ROWS))
     reader = ReaderShape(512, sees_rows=True)
     for bits, sectors in ((8, 320), (64, 2560)):
         shape = ColumnShape((BufferShape(bits),))
         found = shape_demands(shape, hits, 10, 1, reader, [BLOCKS])[BLOCKS]
-        wanted = ReadDemand(Path.ROWS, sectors * 32, sectors, values=10 * VECTOR_ROWS - sectors)
+        wanted = ReadDemand(Path.ROWS, sectors * 32, sectors // 4, values=10 * VECTOR_ROWS - sectors // 4)
         assert found == wanted

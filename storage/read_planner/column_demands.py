@@ -133,7 +133,7 @@ def shape_demands(  # noqa: PLR0917 - one column of one chunk
 
 
 def _demand_of_sectors(shape: ColumnShape, hits: HitPyramid) -> ReadDemand:
-    """Of single rows that a kernel loads: sectors, a request for each line of these, and the other rows' work.
+    """Of single rows that a kernel loads: sectors, a request for each line, and the other rows' work.
 
     Loads of neighbours in a line become one request over the bus: how many of these there are counts where
     rows lie apart, what they bring where they do not.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,12 @@ from bamquery.engine.cpu.keys.hashing import partition_rows
 from bamquery.engine.cpu.pipeline.compiled_aggregates import CompiledAggregates
 from bamquery.engine.cpu.stored_frame import StoredFrame, needed_batch
 from bamquery.plan.expressions import AggregateCall, Expression, referenced_columns
+
+
+_SMALL_PIECE: Final = 4096
+"""Groups of a piece below which it shares its memory with its neighbours: to copy each alone takes longer."""
+_TOGETHER: Final = 16
+"""Pieces that do so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,18 +134,16 @@ class CpuAggregation:
         """The groups by bits of their keys' hashes: a byte for each level."""
         order, ends = partition_rows(state.keys, state.groups, count, level)
         bounds = list(zip([0, *ends[:-1]], ends, strict=True))
+        together = count
         if apart:
-            return [_rows_of_state(state, order[start:end]) for start, end in bounds]
-        keys = [take(key, order) for key in state.keys]
-        aggregates = [[_take_rows(column, order) for column in own] for own in state.aggregates]
-        return [
-            CpuGroups(
-                tuple(key.slice(start, end - start) for key in keys),
-                end - start,
-                tuple(tuple(_slice_rows(column, start, end) for column in own) for own in aggregates),
-            )
-            for start, end in bounds
-        ]
+            together = 1 if state.groups >= _SMALL_PIECE * count else _TOGETHER
+        pieces: list[CpuGroups] = []
+        for first in range(0, count, together):
+            some = bounds[first : first + together]
+            begin = some[0][0]
+            whole = _rows_of_state(state, order[begin : some[-1][1]])
+            pieces += [_slice_of_state(whole, start - begin, end - begin) for start, end in some]
+        return pieces
 
     def rollup(self, state: CpuGroups, keys: Sequence[int], number: int) -> CpuGroups:
         """The groups by some of the keys, and a number."""
@@ -285,6 +289,14 @@ def _rows_of_state(state: CpuGroups, rows: NDArray[np.int64]) -> CpuGroups:
     keys = tuple(take(key, rows) for key in state.keys)
     aggregates = tuple(tuple(_take_rows(column, rows) for column in own) for own in state.aggregates)
     return CpuGroups(keys, len(rows), aggregates)
+
+
+def _slice_of_state(state: CpuGroups, start: int, end: int) -> CpuGroups:
+    if end - start == state.groups:
+        return state
+    keys = tuple(key.slice(start, end - start) for key in state.keys)
+    aggregates = tuple(tuple(_slice_rows(column, start, end) for column in own) for own in state.aggregates)
+    return CpuGroups(keys, end - start, aggregates)
 
 
 def _take_rows(column: StateColumn, order: NDArray[np.int64]) -> StateColumn:

@@ -265,15 +265,17 @@ def test_all_keys_of_a_rollup_leave_states_as_they_are() -> None:
     assert by_one.keys[1].null_count == by_one.groups
 
 
-def test_places_that_are_apart_have_memory_of_their_own() -> None:
-    """The others lie in one array, which stays as long as any of them."""
+def test_places_that_are_apart_have_memory_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others, and small ones some of which are next to each other, lie in one array, which stays."""
     aggregation = CpuAggregation([COLUMNS["k"]], [_call("mode", "i", pa.int64())])
     state = aggregation.partial(TABLE.to_batches()[0])
-    for apart in (False, True):
+    for small, apart in ((0, False), (0, True), (1000, True)):
+        monkeypatch.setattr("bamquery.engine.cpu.aggregates.aggregation._SMALL_PIECE", small)
         pieces = aggregation.split(state, 4, 0, apart=apart)
         assert [piece.groups > 1 for piece in pieces].count(True) > 1
+        assert sum(piece.groups for piece in pieces) == state.groups
         arrays = {piece.keys[0].buffers()[1].address for piece in pieces if piece.groups}
-        assert (len(arrays) > 1) == apart
+        assert (len(arrays) > 1) == (apart and not small)
 
 
 def test_an_average_is_shared_only_with_what_adds_the_same_rows_in_the_same_order() -> None:

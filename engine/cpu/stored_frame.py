@@ -1,11 +1,13 @@
 """Frames of which some columns are packed still: programs decode them, a vector at a time, as they go."""
 
+# ruff: noqa: PLC0415 (what knows of stored columns is imported where there is one)
+
 from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +15,9 @@ from numpy.typing import NDArray
 
 from bamquery.engine.cpu.frames import make_batch, take_batch
 from bamquery.engine.cpu.kernels import Column, nulls, take
-from bamquery.storage.encodings.packed.selection import PackedSelection
-from bamquery.storage.format.layout import VECTOR_ROWS
-from bamquery.storage.fragments.reader import vectors_of
+
+if TYPE_CHECKING:
+    from bamquery.storage.encodings.packed.selection import PackedSelection
 
 SPARSEST: Final = 8
 """Part of a vector's rows below which these are decoded by themselves."""
@@ -49,7 +51,7 @@ class StoredFrame:
     def column(self, index: int) -> Column:
         """A column's values, decoded once."""
         found = self.columns[index]
-        if not isinstance(found, PackedSelection):
+        if isinstance(found, pa.Array):
             return found
         with self._lock:
             if index not in self._decoded:
@@ -59,7 +61,7 @@ class StoredFrame:
     def packed(self, index: int) -> PackedSelection | None:
         """A column as it is stored, if it is, and goes by the frame's batches."""
         found = self.columns[index]
-        if not isinstance(found, PackedSelection) or index in self._decoded:
+        if isinstance(found, pa.Array) or index in self._decoded:
             return None
         first = self._first
         same = found.rows is first.rows
@@ -77,6 +79,9 @@ class StoredFrame:
             if first.rows is None:
                 self._batches = Batches(first.packed.vectors, first.packed.rows, None)
             else:
+                from bamquery.storage.format.layout import VECTOR_ROWS
+                from bamquery.storage.fragments.reader import vectors_of
+
                 vectors = vectors_of(first.rows)
                 bounds = np.searchsorted(first.rows, vectors * VECTOR_ROWS)
                 counts = np.diff(bounds, append=len(first.rows))
@@ -85,7 +90,7 @@ class StoredFrame:
 
     @property
     def _first(self) -> PackedSelection:
-        return next(column for column in self.columns if isinstance(column, PackedSelection))
+        return next(column for column in self.columns if not isinstance(column, pa.Array))
 
     def batch(self) -> pa.RecordBatch:
         """All columns decoded."""
@@ -103,12 +108,14 @@ class StoredFrame:
         """The rows at those positions, still packed where they ascend and are not too few."""
         if len(positions) > 1 and not (positions[1:] > positions[:-1]).all():
             return take_batch(self.batch(), positions)
-        packed = [column for column in self.columns if isinstance(column, PackedSelection)]
-        ids = packed[0].row_ids[positions]
+        from bamquery.storage.format.layout import VECTOR_ROWS
+        from bamquery.storage.fragments.reader import vectors_of
+
+        ids = self._first.row_ids[positions]
         sparse = SPARSEST * len(ids) < len(vectors_of(ids)) * VECTOR_ROWS
         found: list[Column | PackedSelection] = []
         for i, column in enumerate(self.columns):
-            if isinstance(column, PackedSelection) and i not in self._decoded:
+            if not isinstance(column, pa.Array) and i not in self._decoded:
                 chosen = column.take(ids)
                 found.append(chosen.decode() if sparse else chosen)
             else:

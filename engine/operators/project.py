@@ -11,7 +11,6 @@ from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.base.dynamic_filter import DynamicCondition, DynamicFilter
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.base.out_of_memory_split import map_split_on_out_of_memory
-from bamquery.engine.pipeline.lowering import is_covered
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression, SortKey, referenced_columns
 from bamquery.plan.format import format_expression
@@ -65,6 +64,8 @@ class Project(Operator[Frame], Generic[Frame]):
 
         None where it does not: columns that are computed by themselves are computed once here.
         """
+        from bamquery.engine.pipeline.lowering import is_covered  # noqa: PLC0415 (where rows are grouped)
+
         plain = [isinstance(expression, ColumnRef) for expression in self._expressions]
         if not all(plain[index] for index in referenced_columns(*keys)):
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,9 @@ from bamquery.engine.cpu.pipeline.native_program import NativeProgram
 from bamquery.engine.cpu.stored_frame import StoredFrame, needed_batch
 from bamquery.engine.pipeline.lowering import ProgramBuilder
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, referenced_columns
-from bamquery.storage.encodings.packed.selection import PackedSelection
+
+if TYPE_CHECKING:
+    from bamquery.storage.encodings.packed.selection import PackedSelection
 
 _KEPT: Final = 256
 """Programs: each is a few kilobytes."""

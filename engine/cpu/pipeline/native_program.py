@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +19,10 @@ from bamquery.engine.pipeline.instructions import Instruction, Program
 from bamquery.engine.pipeline.register_reuse import reuse_registers
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import ColumnRef, referenced_columns
-from bamquery.storage.encodings.packed.selection import PackedSelection
 from bamquery.storage.format.storable_types import value_bits, value_kind
+
+if TYPE_CHECKING:
+    from bamquery.storage.encodings.packed.selection import PackedSelection
 
 _MOST_FAILURES: Final = 2
 """Chunks after which a program that fails is not tried again: it costs as much as the operators."""

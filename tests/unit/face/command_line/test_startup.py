@@ -33,7 +33,10 @@ ENGINE = {
         "lowering",
         "settings",
     ),
-    *("cpu", "cpu.device", "cpu.expressions"),
+    *("cpu", "cpu.device", "cpu.expressions", "cpu.stored_frame"),
+    *("cpu.pipeline", "cpu.pipeline.compiled_expressions", "cpu.pipeline.native_program"),
+    *("pipeline", "pipeline.constants", "pipeline.instructions", "pipeline.lowering"),
+    "pipeline.register_reuse",
     *("cpu.expressions.evaluation", "cpu.frame_memo", "cpu.frames", "cpu.kernels"),
     *("execution", "execution.context", "execution.memory_budget", "execution.ordered_map"),
     *(

@@ -95,7 +95,8 @@ void Aggregator::add(const Register* registers, const std::uint32_t* codes, std:
   const Register* const argument = step_.argument < 0 ? nullptr : &registers[step_.argument];
   const Register* const filter = step_.filter < 0 ? nullptr : &registers[step_.filter];
   const std::uint8_t* kept = argument == nullptr || argument->all_valid ? nullptr : argument->valid.data();
-  const std::int64_t* words = argument == nullptr ? nullptr : argument->words.data();
+  const bool looks = step_.kind != AggregateKind::kCount;  // at values: there may be flags only
+  const std::int64_t* words = looks ? argument->words.data() : nullptr;
   std::array<std::uint8_t, kProgramRows> both;
   std::array<std::int64_t, kProgramRows> chosen;
   if (filter != nullptr) {

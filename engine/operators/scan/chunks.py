@@ -29,10 +29,8 @@ GROWTH: Final = 8
 LEAST_VECTORS: Final = 16
 """Vectors of a full chunk at least, however little memory there is."""
 
-SHARES: Final = 4
-"""Chunks of each thread at least, where a table has vectors for as many."""
-LEAST_SHARE: Final = 128
-"""Vectors of a chunk that threads share at least: a chunk costs a millisecond whatever is in it."""
+LEAST_SHARE: Final = 256
+"""Vectors that a thread's share of a table has at least: a chunk costs a millisecond whatever is in it."""
 
 _ENOUGH: Final = 2
 """Part of a full chunk with which it ends where its fragment does."""
@@ -78,9 +76,9 @@ class ChunkLimits:
         return ChunkLimits(vectors, size, FIRST_VECTORS, GROWTH, CHUNK_PIECES, widest=False)
 
     def shared(self, vectors: int, threads: int) -> ChunkLimits:
-        """Those for threads that share so many vectors: a few chunks each, so that none waits long."""
-        fair = max(vectors // (SHARES * threads), LEAST_SHARE)
-        return self if threads == 1 else replace(self, vectors=min(self.vectors, fair))
+        """Those for threads that share so many vectors: no chunk is more than one of them should have."""
+        share = max(-(-vectors // threads), LEAST_SHARE)
+        return replace(self, vectors=min(self.vectors, share))
 
     def for_few_rows(self, density: float) -> ChunkLimits:
         """Those for `density` rows a vector that are known before: only these are ever decoded.

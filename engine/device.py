@@ -245,7 +245,7 @@ class Device(Protocol[Frame]):
     def string_bytes(self, frame: Frame) -> int:
         """Bytes of the strings and binaries themselves in all columns, offsets left out; nulls have none.
 
-        A dictionary column has none: its strings are the dictionary's. Profiles count with it.
+        Of a dictionary column on a CPU each as often as it stands. Profiles count with it.
         """
         ...
 

@@ -14,6 +14,7 @@ from bamquery.engine.cpu.kernels import (
     booleans,
     compute,
     concatenate,
+    constant,
     convert,
     from_values,
     string_offsets,
@@ -82,13 +83,23 @@ def concatenate_columns(columns: Sequence[Column]) -> Column:
 
 
 def string_bytes(column: Column) -> int:
-    """Bytes of the strings or binaries that are not null; 0 for other types."""
+    """Bytes of the strings or binaries that are not null, each as often as it stands; 0 for other types."""
+    if isinstance(column, pa.DictionaryArray):
+        return _dictionary_string_bytes(column)
     if not _has_bytes(column) or not len(column):
         return 0
     if not column.null_count:
         offsets = string_offsets(column)
         return int(offsets[-1] - offsets[0])
     return int(compute("binary_length", column).sum().as_py() or 0)
+
+
+def _dictionary_string_bytes(column: pa.DictionaryArray[Any, Any]) -> int:
+    if not _has_bytes(column.dictionary) or not len(column.dictionary):
+        return 0
+    lengths = compute("coalesce", compute("binary_length", column.dictionary), constant(0, pa.int64()))
+    places = np.asarray(column.indices.drop_null())
+    return int(np.bincount(places, minlength=len(lengths)) @ np.asarray(lengths))
 
 
 def value_width(column: Column) -> int:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 _MOST_FAILURES: Final = 2
 """Chunks after which a program that fails is not tried again: it costs as much as the operators."""
 
+_WORD_BYTES: Final = 8
+"""What the interpreter's loads are aligned to at most."""
+
 State = tuple[NDArray[np.int64], NDArray[np.int64], "NDArray[np.int64] | None"]
 """Of an aggregate, a group each: rows that counted, words of values, low and high words of sums."""
 
@@ -144,8 +147,17 @@ class NativeProgram:
             validity, values = column.buffers()
             if values is None:
                 return None
-            found.append((values, validity if column.null_count else None, column.offset))
+            found.append((_aligned(values), validity if column.null_count else None, column.offset))
         return found, None if batches is None else (batches.counts, batches.rows)
+
+
+def _aligned(values: pa.Buffer) -> pa.Buffer:
+    """The buffer, or a copy where values begin anywhere, as Arrow allows them to in memory of others."""
+    if values.address % _WORD_BYTES == 0:
+        return values
+    copy = pa.allocate_buffer(values.size)
+    np.frombuffer(memoryview(copy), np.uint8)[:] = np.frombuffer(memoryview(values), np.uint8)
+    return copy
 
 
 def _packed_column(found: PackedSelection, batches: Batches) -> tuple[Any, ...]:

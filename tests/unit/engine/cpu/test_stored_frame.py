@@ -75,6 +75,27 @@ def test_answers_are_the_operators(connection: Connection, query: str, strategy:
     assert found[0] == found[1]
 
 
+def test_strings_that_stay_encoded_count_as_needed(connection: Connection) -> None:
+    """As many bytes as where they are given out, though groups take them as places in a dictionary."""
+    connection.sql("SET programs = on; SET strategy = 'auto'")
+    needed = []
+    for query in ("SELECT s FROM t", "SELECT s, count(*) FROM t GROUP BY s"):
+        answer = connection.sql(query)
+        answer.to_arrow()
+        needed.append(answer.profile.io.bytes_needed)
+    assert needed[0] == needed[1] > 8 * ROWS
+
+
+def test_values_that_begin_anywhere_in_memory_are_computed() -> None:
+    """Arrow allows it in what others made."""
+    memory = pa.py_buffer(b"x" + np.arange(1000).tobytes()).slice(1)
+    numbers = pa.Array.from_buffers(pa.int64(), 1000, [None, memory])
+    with bamquery.connect(device="cpu") as con:
+        con.register("u", pa.table({"i": numbers}))
+        assert con.sql("SELECT sum(i * 2), max(i) FROM u").fetchall() == [(999_000, 999)]
+        assert con.sql("SELECT i + 1 FROM u WHERE i > 997").fetchall() == [(999,), (1000,)]
+
+
 def test_columns_reach_programs_packed(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     """And a profile says of aggregates that a program computes them."""
     given: list[int] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,6 +24,21 @@ Codes: TypeAlias = NDArray[Any]
 StateColumn: TypeAlias = "NDArray[Any] | pa.Array[Any]"
 StateColumns: TypeAlias = tuple[StateColumn, ...]
 """An aggregate's state: a few arrays with one value a group."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gathered:
+    """What a program has gathered of an aggregate, a group each.
+
+    Attributes:
+        counts: rows that counted.
+        values: words of extremes, and of sums of doubles.
+        sums: low and high words of sums in 128 bits, one row a group.
+    """
+
+    counts: NDArray[np.int64]
+    values: NDArray[np.int64]
+    sums: NDArray[np.int64] | None
 
 
 class Accumulator(ABC):
@@ -50,20 +66,10 @@ class Accumulator(ABC):
         """What a program gathers for the call; None where it cannot."""
         return None
 
-    def from_program(
-        self,
-        kind: pa.DataType,
-        counts: NDArray[np.int64],
-        values: NDArray[np.int64],
-        sums: NDArray[np.int64] | None,
-    ) -> StateColumns:
+    def from_program(self, kind: pa.DataType, gathered: Gathered) -> StateColumns:
         """The same states as `partial` gives, from what a program has gathered (`program_kind`).
 
-        Args:
-            kind: the argument's type.
-            counts: rows of each group that counted.
-            values: words of extremes, and of sums of doubles.
-            sums: low and high words of sums in 128 bits, one row a group.
+        `kind` is the argument's type.
         """
         raise AssertionError("a program gathers nothing for it")
 

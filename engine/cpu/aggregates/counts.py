@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from bamquery.engine.cpu.aggregates.accumulator import (
     Accumulator,
     Codes,
+    Gathered,
     StateColumns,
     count_by_group,
     count_values,
@@ -32,15 +32,9 @@ class CountRows(Accumulator):
         """Counts, of a column too."""
         return AggregateKind.COUNT
 
-    def from_program(
-        self,
-        kind: pa.DataType,
-        counts: NDArray[np.int64],
-        values: NDArray[np.int64],
-        sums: NDArray[np.int64] | None,
-    ) -> StateColumns:
+    def from_program(self, kind: pa.DataType, gathered: Gathered) -> StateColumns:
         """The counts."""
-        return (counts,)
+        return (gathered.counts,)
 
     def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The sums."""

@@ -12,6 +12,7 @@ from bamquery.data_types.type_groups import value_type
 from bamquery.engine.cpu.aggregates.accumulator import (
     Accumulator,
     Codes,
+    Gathered,
     StateColumns,
     drop_nulls,
     groups_with_rows,
@@ -87,16 +88,10 @@ class StoredExtreme(Accumulator):
             return AggregateKind.GREATEST_DOUBLE if self._greatest else AggregateKind.LEAST_DOUBLE
         return AggregateKind.GREATEST if self._greatest else AggregateKind.LEAST
 
-    def from_program(
-        self,
-        kind: pa.DataType,
-        counts: NDArray[np.int64],
-        values: NDArray[np.int64],
-        sums: NDArray[np.int64] | None,
-    ) -> StateColumns:
+    def from_program(self, kind: pa.DataType, gathered: Gathered) -> StateColumns:
         """The extreme, and whether there was a value."""
-        numbers = values.view(np.float64) if pa.types.is_floating(self._kind) else values
-        return (numbers.astype(numpy_type(self._kind), copy=False), counts > 0)
+        numbers = gathered.values.view(np.float64) if pa.types.is_floating(self._kind) else gathered.values
+        return (numbers.astype(numpy_type(self._kind), copy=False), gathered.counts > 0)
 
     def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The extremes' extreme."""
@@ -168,15 +163,9 @@ class RankedExtreme(Accumulator):
             return None
         return AggregateKind.GREATEST if self._greatest else AggregateKind.LEAST
 
-    def from_program(
-        self,
-        kind: pa.DataType,
-        counts: NDArray[np.int64],
-        values: NDArray[np.int64],
-        sums: NDArray[np.int64] | None,
-    ) -> StateColumns:
+    def from_program(self, kind: pa.DataType, gathered: Gathered) -> StateColumns:
         """The extreme value, null where there was none."""
-        return (from_small(values, kind, boolean_column(counts > 0)),)
+        return (from_small(gathered.values, kind, boolean_column(gathered.counts > 0)),)
 
     def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The extremes' extreme."""

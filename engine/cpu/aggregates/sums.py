@@ -17,6 +17,7 @@ from bamquery.data_types.names import type_name
 from bamquery.engine.cpu.aggregates.accumulator import (
     Accumulator,
     Codes,
+    Gathered,
     StateColumns,
     count_by_group,
     count_values,
@@ -68,15 +69,9 @@ class FloatSum(Accumulator):
         """Doubles in the rows' order."""
         return AggregateKind.SUM_DOUBLES
 
-    def from_program(
-        self,
-        kind: pa.DataType,
-        counts: NDArray[np.int64],
-        values: NDArray[np.int64],
-        sums: NDArray[np.int64] | None,
-    ) -> StateColumns:
+    def from_program(self, kind: pa.DataType, gathered: Gathered) -> StateColumns:
         """Sum, and whether there was a value."""
-        return (values.view(np.float64), counts > 0)
+        return (gathered.values.view(np.float64), gathered.counts > 0)
 
     def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The sums."""
@@ -105,15 +100,9 @@ class FloatAverage(Accumulator):
         """Doubles in the rows' order."""
         return AggregateKind.SUM_DOUBLES
 
-    def from_program(
-        self,
-        kind: pa.DataType,
-        counts: NDArray[np.int64],
-        values: NDArray[np.int64],
-        sums: NDArray[np.int64] | None,
-    ) -> StateColumns:
+    def from_program(self, kind: pa.DataType, gathered: Gathered) -> StateColumns:
         """Sum and count."""
-        return (values.view(np.float64), counts)
+        return (gathered.values.view(np.float64), gathered.counts)
 
     def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The sums of both."""
@@ -147,16 +136,10 @@ class ExactSum(Accumulator):
         """Whole numbers."""
         return AggregateKind.SUM
 
-    def from_program(
-        self,
-        kind: pa.DataType,
-        counts: NDArray[np.int64],
-        values: NDArray[np.int64],
-        sums: NDArray[np.int64] | None,
-    ) -> StateColumns:
+    def from_program(self, kind: pa.DataType, gathered: Gathered) -> StateColumns:
         """Limbs, and whether there was a value."""
-        assert sums is not None
-        return (*_limbs_of_words(sums, kind), counts > 0)
+        assert gathered.sums is not None
+        return (*_limbs_of_words(gathered.sums, kind), gathered.counts > 0)
 
     def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The sums."""
@@ -189,16 +172,10 @@ class ExactAverage(Accumulator):
         """Whole numbers."""
         return AggregateKind.SUM
 
-    def from_program(
-        self,
-        kind: pa.DataType,
-        counts: NDArray[np.int64],
-        values: NDArray[np.int64],
-        sums: NDArray[np.int64] | None,
-    ) -> StateColumns:
+    def from_program(self, kind: pa.DataType, gathered: Gathered) -> StateColumns:
         """Limbs and count."""
-        assert sums is not None
-        return (*_limbs_of_words(sums, kind), counts)
+        assert gathered.sums is not None
+        return (*_limbs_of_words(gathered.sums, kind), gathered.counts)
 
     def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The sums of both."""

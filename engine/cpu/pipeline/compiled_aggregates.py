@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.aggregates.accumulator import Accumulator, StateColumns
+from bamquery.engine.cpu.aggregates.accumulator import Accumulator, Gathered, StateColumns
 from bamquery.engine.cpu.keys.grouping import Grouping
 from bamquery.engine.cpu.pipeline.native_program import NativeProgram
 from bamquery.engine.cpu.stored_frame import StoredFrame
@@ -55,7 +55,7 @@ class CompiledAggregates:
         if states is None:
             return {}
         return {
-            i: self._accumulators[i].from_program(self._types[i], *states[place])
+            i: self._accumulators[i].from_program(self._types[i], Gathered(*states[place]))
             for i, place in self._places.items()
         }
 

@@ -24,7 +24,7 @@ def open_device(
     Args:
         name: as the setting `device` has it.
         gpu_memory_limit: bytes, as the setting of that name has them.
-        programs: whether a CPU computes by programs, as the setting of that name says.
+        programs: whether it computes by programs, as the setting of that name says.
 
     Raises:
         SettingError: there is no such device; says what is missing.
@@ -35,9 +35,10 @@ def open_device(
         missing = _missing_for_gpu()
         if missing is not None:
             return CpuDevice(programs=programs), (f"device auto: cpu, because {missing}",)
-        return _cuda_device(0, gpu_memory_limit), ("device auto: cuda:0, the first GPU",)
+        return _cuda_device(0, gpu_memory_limit, programs=programs), ("device auto: cuda:0, the first GPU",)
     try:
-        return _cuda_device(int(name.removeprefix("cuda:")), gpu_memory_limit), ()
+        ordinal = int(name.removeprefix("cuda:"))
+        return _cuda_device(ordinal, gpu_memory_limit, programs=programs), ()
     except GpuError as error:
         raise SettingError(
             f"there is no device {name}: {error}. Leave device at auto, or set it to cpu"
@@ -48,13 +49,13 @@ def open_device(
 def _missing_for_gpu() -> str | None:
     """Why `auto` is not a GPU; looked for once a process."""
     try:
-        _cuda_device(0, None)
+        _cuda_device(0, None, programs=True)
     except GpuError as error:
         return str(error)
     return None
 
 
-def _cuda_device(ordinal: int, gpu_memory_limit: int | None) -> Device[Any]:
+def _cuda_device(ordinal: int, gpu_memory_limit: int | None, *, programs: bool) -> Device[Any]:
     """The device of a GPU.
 
     Raises:
@@ -67,5 +68,5 @@ def _cuda_device(ordinal: int, gpu_memory_limit: int | None) -> Device[Any]:
             raise GpuError(f"{module} cannot be imported ({error}): {INSTALL}") from error
     # Only now: these modules import libcudf at their top.
     module_of_device = importlib.import_module("bamquery.engine.cuda.device")
-    found: Device[Any] = module_of_device.open_cuda_device(ordinal, gpu_memory_limit)
+    found: Device[Any] = module_of_device.open_cuda_device(ordinal, gpu_memory_limit, programs=programs)
     return found

@@ -29,6 +29,7 @@ _COMPLAINT: Final = re.compile(
     r"^(?P<file>.+?)\((?P<line>\d+)\): (?:catastrophic )?error: (?P<text>.*)$", re.M
 )
 _LOG_SIZE_BYTES: Final = 4
+_GENERATED: Final = "generated.cu"
 
 
 @dataclass(frozen=True)
@@ -57,13 +58,26 @@ class CompiledKernel:
     cached: bool
 
 
+@dataclass(frozen=True)
+class KernelText:
+    """A kernel that is in no file.
+
+    Attributes:
+        name: as errors and profilers call it; no part of what it is.
+        text: its source; what it includes by quotes is named from the package on.
+    """
+
+    name: str
+    text: str
+
+
 def compile_kernel(
-    source: str | Path, options: CompileOptions, cache: KernelCache | None = None
+    source: str | Path | KernelText, options: CompileOptions, cache: KernelCache | None = None
 ) -> CompiledKernel:
     """Compile a file, or take what an earlier call made of the same text, headers, options and compiler.
 
     Args:
-        source: a path, or the name of a file in driver/kernels without its suffix.
+        source: a path, the name of a file in driver/kernels without its suffix, or a text.
         options: for which GPU, and how.
         cache: where compiled kernels are kept; that of the user if None.
 
@@ -71,15 +85,15 @@ def compile_kernel(
         KernelError: it does not compile; has the compiler's log.
         GpuError: the compiler or the headers it needs are not installed.
     """
-    path = source if isinstance(source, Path) else KERNELS / f"{source}.cu"
+    given = KERNELS / f"{source}.cu" if isinstance(source, str) else source
     if cache is None:
         cache = _user_cache()
-    key = _key(path, options)
+    key = _key(given, options)
     with _lock(key):  # One thread compiles; others that want the same find it.
         stored = cache.load(key)
         if stored is not None:
             return _unpack(stored)
-        compiled = _compile(path, options)
+        compiled = _compile(given, options)
         log = compiled.log.encode()
         cache.store(key, len(log).to_bytes(_LOG_SIZE_BYTES, "little") + log + compiled.code)
     return compiled
@@ -116,23 +130,43 @@ def _walk(path: Path, folders: Sequence[Path], seen: set[Path]) -> Iterator[Path
         return
     seen.add(path.resolve())
     yield path
-    for name in _INCLUDE.findall(path.read_bytes()):
-        for folder in [path.parent, *folders]:
+    yield from _walk_included(path.read_bytes(), [path.parent, *folders], folders, seen)
+
+
+def _walk_included(
+    text: bytes, places: Sequence[Path], folders: Sequence[Path], seen: set[Path]
+) -> Iterator[Path]:
+    for name in _INCLUDE.findall(text):
+        for folder in places:
             candidate = folder / name.decode()
             if candidate.is_file():
                 yield from _walk(candidate, folders, seen)
                 break
 
 
-def _key(path: Path, options: CompileOptions) -> bytes:
+def _texts(source: Path | KernelText) -> list[tuple[str, bytes]]:
+    """Names and texts of the source, and of all that it includes by quotes.
+
+    Raises:
+        KernelError: one of them cannot be read.
+    """
+    try:
+        if isinstance(source, Path):
+            return [(file.name, file.read_bytes()) for file in included_files(source)]
+        text = source.text.encode()
+        headers = dict.fromkeys(_walk_included(text, [PACKAGE], (PACKAGE,), set()))
+        return [(_GENERATED, text), *((file.name, file.read_bytes()) for file in headers)]
+    except OSError as error:
+        place = source if isinstance(source, Path) else source.name
+        raise KernelError(f"cannot be read: {error.strerror}", error.filename or place) from error
+
+
+def _key(source_file: Path | KernelText, options: CompileOptions) -> bytes:
     """cuda.core's key, which has the source and all options; of what is included, it has to be told the text.
 
     Folders and, but for line numbers, the source's own do not count: what they hold does.
     """
-    try:
-        source, *headers = [(file.name, file.read_bytes()) for file in included_files(path)]
-    except OSError as error:
-        raise KernelError(f"cannot be read: {error.strerror}", error.filename or path) from error
+    source, *headers = _texts(source_file)
     about = repr((nvrtc_version(), cccl_version(), [(name, len(text)) for name, text in headers]))
     included = hashlib.sha256(about.encode())
     for _, text in headers:
@@ -140,11 +174,18 @@ def _key(path: Path, options: CompileOptions) -> bytes:
     key: bytes = cuda_module("cuda.core.utils").make_program_cache_key(
         code=source[1].decode("latin-1"),  # whatever the bytes
         code_type="c++",
-        options=_program_options(options, str(path) if options.line_info else path.name),
+        options=_program_options(options, _named(source_file, options)),
         target_type=options.target,
         extra_digest=included.digest(),
     )
     return key
+
+
+def _named(source: Path | KernelText, options: CompileOptions) -> str:
+    """What the compiler calls it; a text's own name would make another kernel of it."""
+    if isinstance(source, KernelText):
+        return _GENERATED
+    return str(source) if options.line_info else source.name
 
 
 def _program_options(options: CompileOptions, name: str, folders: Sequence[Path] = ()) -> Any:
@@ -161,14 +202,18 @@ def _program_options(options: CompileOptions, name: str, folders: Sequence[Path]
     )
 
 
-def _compile(path: Path, options: CompileOptions) -> CompiledKernel:
+def _compile(source: Path | KernelText, options: CompileOptions) -> CompiledKernel:
     core = cuda_module("cuda.core")
     log = io.StringIO()
+    name, text = (
+        (_GENERATED, source.text) if isinstance(source, KernelText) else (str(source), source.read_text())
+    )
     try:
-        program = _program_options(options, str(path), include_folders())
-        code = core.Program(path.read_text(), "c++", program).compile(options.target, logs=log).code
+        program = _program_options(options, name, include_folders())
+        code = core.Program(text, "c++", program).compile(options.target, logs=log).code
     except Exception as error:  # cuda-core's own class for it is private
-        raise _error(path, options, str(error)) from None  # which says it all, log included
+        place = Path(source.name) if isinstance(source, KernelText) else source
+        raise _error(place, options, str(error)) from None  # which says it all, log included
     return CompiledKernel(bytes(code), log.getvalue().strip("\0\n"), cached=False)
 
 

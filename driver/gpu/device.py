@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bamquery.closeable import Closeable
-from bamquery.driver.compile.compiler import CompileOptions, compile_kernel
+from bamquery.driver.compile.compiler import CompileOptions, KernelText, compile_kernel
 from bamquery.driver.compile.kernel_cache import KernelCache
 from bamquery.driver.compile.toolchain import cuda_module
 from bamquery.driver.gpu import wait as gpu_wait
@@ -128,15 +128,15 @@ class Gpu(Closeable):
 
     def load(
         self,
-        source: str | Path,
+        source: str | Path | KernelText,
         kernel: str | None = None,
         *,
         defines: tuple[str, ...] = (),
     ) -> GpuKernel:
-        """A kernel of a file in driver/kernels, or of any other, compiled if nobody has yet.
+        """A kernel of a file in driver/kernels, of any other, or of a text, compiled if nobody has yet.
 
         Args:
-            source: name without suffix, or a path.
+            source: name without suffix, a path, or a text.
             kernel: the `extern "C"` function; if None, that of the source's name.
             defines: macros, beside those of all kernels.
 
@@ -144,9 +144,9 @@ class Gpu(Closeable):
             KernelError: it does not compile.
             GpuError: it has no such kernel, or cannot be loaded.
         """
-        stem = source.stem if isinstance(source, Path) else source
+        stem = source.stem if isinstance(source, Path) else source if isinstance(source, str) else source.name
         name = kernel or stem
-        key = (str(source), defines)
+        key = (source.text if isinstance(source, KernelText) else str(source), defines)
         self.enter()
         code = self._code.get(key)
         if code is None:
@@ -193,7 +193,7 @@ class Gpu(Closeable):
         packed = pack(kernel.name, arguments, kernel.sizes)
         buffers = [ctypes.create_string_buffer(data, len(data)) for data in packed]
         addresses = (ctypes.c_void_p * (len(buffers) + 1))(*[ctypes.addressof(b) for b in buffers])
-        self._allow_shared(kernel, shared_bytes)
+        self.allow_shared(kernel, shared_bytes)
         launch = Launch(self, kernel.name, self._stream if stream is None else stream, on_end)
         shape = f"{grid} blocks of {block} threads and {shared_bytes} bytes each"
         sizes = (grid, 1, 1, block, 1, 1, shared_bytes)
@@ -306,7 +306,12 @@ class Gpu(Closeable):
         self.events.close()
         self._code.clear()
 
-    def _allow_shared(self, kernel: GpuKernel, shared_bytes: int) -> None:
+    def allow_shared(self, kernel: GpuKernel, shared_bytes: int) -> None:
+        """Let blocks of the kernel have so much dynamic shared memory.
+
+        Raises:
+            GpuError: it is more than this GPU has.
+        """
         if shared_bytes <= kernel.shared_bytes_allowed:
             return
         attribute = self.cuda.api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

@@ -24,6 +24,7 @@ from bamquery.engine.cuda.keys.join_table import CudaJoinTable, comparable
 from bamquery.engine.cuda.keys.portions import row_width
 from bamquery.engine.cuda.keys.sorting import sort_frame
 from bamquery.engine.cuda.libcudf_types import device_type
+from bamquery.engine.cuda.pipeline.compiled_expressions import compiled_columns
 from bamquery.engine.cuda.scan.scan import scan_on_gpu
 from bamquery.engine.cuda.session import CudaSession, open_session
 from bamquery.engine.cuda.transfer import record_batches as transfer
@@ -47,13 +48,15 @@ _MOST_LENGTH: Final = 2**32 - 1
 
 
 @functools.cache
-def open_cuda_device(ordinal: int, gpu_memory_limit: int | None) -> CudaDevice:
+def open_cuda_device(ordinal: int, gpu_memory_limit: int | None, *, programs: bool = True) -> CudaDevice:
     """The device of a GPU under a limit in bytes; made once.
+
+    `programs`: expressions and aggregates are computed by programs, as far as these go.
 
     Raises:
         GpuError: there is no such GPU, or something on the way to it is missing.
     """
-    return CudaDevice(open_session(ordinal, gpu_memory_limit))
+    return CudaDevice(open_session(ordinal, gpu_memory_limit), programs=programs)
 
 
 class CudaDevice:
@@ -66,7 +69,9 @@ class CudaDevice:
 
     capabilities: Final = CUDA
 
-    def __init__(self, session: CudaSession) -> None:
+    def __init__(self, session: CudaSession, *, programs: bool = True) -> None:
+        """See `open_cuda_device`."""
+        self._programs = programs
         self.session: Final = session
         self.kernels: Final = Kernels(session)
 
@@ -191,7 +196,7 @@ class CudaDevice:
         """One column per expression."""
         return self._run_on_gpu(
             "an expression",
-            lambda: make_frame(evaluate_columns(self.kernels, expressions, frame), frame.rows),
+            lambda: make_frame(self._columns(expressions, frame), frame.rows),
         )
 
     def dictionary_encode(self, frame: CudaFrame) -> CudaFrame:
@@ -234,7 +239,7 @@ class CudaDevice:
 
     def aggregation(self, keys: Sequence[Expression], aggregates: Sequence[AggregateCall]) -> CudaAggregation:
         """Keys and aggregates, prepared."""
-        return CudaAggregation(self.kernels, keys, aggregates)
+        return CudaAggregation(self.kernels, keys, aggregates, programs=self._programs)
 
     def join_table(self, keys: CudaFrame, nulls_equal: Sequence[bool]) -> CudaJoinTable:
         """Rows prepared to be found by their keys."""
@@ -284,8 +289,12 @@ class CudaDevice:
         with memory_errors(what, self.session.limit, nbytes):
             return compute()
 
+    def _columns(self, expressions: Sequence[Expression], frame: CudaFrame) -> list[plc.Column]:
+        compute = compiled_columns if self._programs else evaluate_columns
+        return compute(self.kernels, expressions, frame)
+
     def _mask(self, predicate: Expression, frame: CudaFrame) -> plc.Column:
-        (mask,) = evaluate_columns(self.kernels, [predicate], frame)
+        (mask,) = self._columns([predicate], frame)
         return mask
 
     def _matching_positions(self, predicate: Expression, frame: CudaFrame) -> CudaPositions:

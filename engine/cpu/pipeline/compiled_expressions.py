@@ -14,8 +14,8 @@ from bamquery.engine.cpu.expressions.evaluation import evaluate_columns
 from bamquery.engine.cpu.kernels import Column
 from bamquery.engine.cpu.pipeline.native_program import NativeProgram
 from bamquery.engine.cpu.stored_frame import StoredFrame, needed_batch
-from bamquery.engine.pipeline.lowering import ProgramBuilder
-from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, referenced_columns
+from bamquery.engine.pipeline.outputs import program_of
+from bamquery.plan.expressions import ColumnRef, Expression, referenced_columns
 
 if TYPE_CHECKING:
     from bamquery.storage.encodings.packed.selection import PackedSelection
@@ -71,16 +71,8 @@ def compiled_mask(predicate: Expression, batch: pa.RecordBatch) -> pa.BooleanArr
 @functools.lru_cache(maxsize=_KEPT)
 def _compile(expressions: tuple[Expression, ...]) -> tuple[NativeProgram | None, tuple[int, ...]]:
     """A program for those of the expressions that it computes, and which these are."""
-    builder = ProgramBuilder()
-    places = []
-    for place, expression in enumerate(expressions):
-        if not isinstance(expression, Call | Cast) or pa.types.is_float32(expression.type):
-            continue
-        before = builder.operations
-        value = builder.add(expression)
-        if value is not None and (builder.operations > before or expression in builder.computed):
-            builder.program.outputs.append(value.register)
-            places.append(place)
-    if not places:
+    found = program_of(expressions)
+    if found is None:
         return None, ()
-    return NativeProgram(builder.program, [expressions[place].type for place in places]), tuple(places)
+    program, places = found
+    return NativeProgram(program, [expressions[place].type for place in places]), places

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pylibcudf as plc
 from pylibcudf.aggregation import Aggregation
+from pylibcudf.binaryop import BinaryOperator
 
 from bamquery.engine.cuda.aggregates.reductions import Reduction, reduce_by_codes
 from bamquery.engine.cuda.kernels import INT64, Kernels
 from bamquery.engine.cuda.keys.grouping import GroupCodes
+from bamquery.engine.pipeline.instructions import AggregateKind
+from bamquery.plan.expressions import AggregateCall
 
 StateColumns: TypeAlias = tuple[plc.Column, ...]
 """An aggregate's state: a few columns with one value a group."""
@@ -53,8 +57,40 @@ class Accumulator(ABC):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class GatheredWords:
+    """What programs gathered for an aggregate, int64 columns with a value a group, never null.
+
+    Attributes:
+        count: rows that counted.
+        value: the value, where there is one; of a sum of whole numbers the sum of their low halves.
+        high: of such a sum that of the high halves, each 2**32.
+    """
+
+    count: plc.Column
+    value: plc.Column | None
+    high: plc.Column | None
+
+    def column(self, kernels: Kernels, words: plc.Column | None) -> plc.Column:
+        """The words, null where no row counted."""
+        assert words is not None
+        none = kernels.test(BinaryOperator.EQUAL, self.count, kernels.number(0))
+        return kernels.null_where(none, words, pa.int64())
+
+
 class ReductionAggregate(Accumulator):
     """An aggregate whose states are reductions of each group's values, done together with those of others."""
+
+    def program_kind(self, call: AggregateCall) -> AggregateKind | None:
+        """What a program gathers for the call; None where it cannot."""
+        return None
+
+    def from_program(self, kernels: Kernels, kind: pa.DataType, gathered: GatheredWords) -> StateColumns:
+        """The same states as `partial` gives, from what a program has gathered (`program_kind`).
+
+        `kind` is the argument's type.
+        """
+        raise AssertionError("a program gathers nothing for it")
 
     @abstractmethod
     def row_reductions(self, kernels: Kernels, rows: StateColumns) -> Sequence[Reduction]:

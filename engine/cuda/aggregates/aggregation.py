@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import pyarrow as pa
 import pylibcudf as plc
@@ -23,12 +23,16 @@ from bamquery.engine.cuda.expressions.evaluation import evaluate_columns, repeat
 from bamquery.engine.cuda.frames import CudaFrame, column_bytes, frame_sharing, make_frame
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.keys.grouping import GroupCodes, group_rows
+from bamquery.engine.cuda.pipeline.compiled_aggregates import compile_aggregates
 from bamquery.engine.cuda.transfer.record_batches import download
 from bamquery.engine.cuda.transfer.upload import upload
 from bamquery.engine.cuda.vectors import Vector
 from bamquery.plan.expressions import AggregateCall, Expression
 
 Answer = TypeVar("Answer")
+
+_WORDS: Final = "words"
+"""What state columns are called that a program gathers."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +42,14 @@ class CudaGroups:
     Attributes:
         keys: the groups' keys, distinct.
         groups: how many.
-        aggregates: the state of each, in the calls' order.
+        aggregates: the state of each, in the calls' order; of all together where a program gathers them.
+        gathered: whether a program did.
     """
 
     keys: tuple[plc.Column, ...]
     groups: int
     aggregates: tuple[StateColumns, ...]
+    gathered: bool = False
 
     @property
     def nbytes(self) -> int:
@@ -61,7 +67,7 @@ class CudaGroups:
         for own in self.aggregates:
             aggregates.append(tuple(columns[place : place + len(own)]))
             place += len(own)
-        return CudaGroups(tuple(columns[: len(self.keys)]), groups, tuple(aggregates))
+        return CudaGroups(tuple(columns[: len(self.keys)]), groups, tuple(aggregates), self.gathered)
 
 
 class CudaAggregation:
@@ -70,7 +76,15 @@ class CudaAggregation:
     States keep their groups in order of first appearance, but for those that `split` gives.
     """
 
-    def __init__(self, kernels: Kernels, keys: Sequence[Expression], calls: Sequence[AggregateCall]) -> None:
+    def __init__(
+        self,
+        kernels: Kernels,
+        keys: Sequence[Expression],
+        calls: Sequence[AggregateCall],
+        *,
+        programs: bool = True,
+    ) -> None:
+        """`programs`: a program computes all calls, where there is one."""
         self._kernels = kernels
         self._keys = tuple(keys)
         self._calls = tuple(calls)
@@ -81,6 +95,8 @@ class CudaAggregation:
         reducing = [one for one in self._accumulators if isinstance(one, ReductionAggregate)]
         all_rows = not any(call.filter is not None for call in self._calls)
         self._reducing = reducing if all_rows and len(reducing) == len(self._calls) else None
+        self._uses_programs = programs
+        self._compiled = compile_aggregates(self._calls, self._accumulators) if programs else None
 
     @property
     def keys(self) -> tuple[Expression, ...]:
@@ -94,8 +110,12 @@ class CudaAggregation:
 
     @property
     def program(self) -> str | None:
-        """There are no programs on a GPU yet."""
-        return None
+        """What profiles say of the program; None where programs are off."""
+        if not self._uses_programs:
+            return None
+        if self._compiled is None:
+            return f"none of {len(self._calls)} aggregates: it gathers all of them or none"
+        return self._compiled.describe()
 
     def partial(self, frame: CudaFrame) -> CudaGroups:
         """The state of one frame's rows."""
@@ -152,6 +172,12 @@ class CudaAggregation:
     def _state_of_rows(self, frame: CudaFrame) -> CudaGroups:
         kernels = self._kernels
         keys = evaluate_columns(kernels, self._keys, frame)
+        if self._compiled is not None and not self._compiled.is_given_up:
+            grouping = group_rows(kernels, keys, frame.rows)
+            codes = grouping.codes
+            words = self._compiled.partial(kernels, frame, codes.column, codes.groups)
+            if words is not None:
+                return CudaGroups(grouping.keys, codes.groups, (words,), gathered=True)
         if self._reducing is not None:
             reductions = [
                 accumulator.row_reductions(kernels, call_inputs(kernels, call, frame))
@@ -167,6 +193,9 @@ class CudaAggregation:
 
     def _merge(self, states: Sequence[CudaGroups]) -> CudaGroups:
         kernels = self._kernels
+        if all(state.gathered for state in states):
+            return self._merge_words(states)
+        states = [self._as_operators_have_it(state) for state in states]
         keys = [kernels.concatenate([s.keys[i] for s in states]) for i in range(len(self._keys))]
         aggregates = tuple(
             concatenate_state_columns(kernels, [state.aggregates[i] for state in states])
@@ -174,9 +203,28 @@ class CudaAggregation:
         )
         return self._regroup(CudaGroups(tuple(keys), sum(state.groups for state in states), aggregates))
 
+    def _merge_words(self, states: Sequence[CudaGroups]) -> CudaGroups:
+        kernels = self._kernels
+        assert self._compiled is not None
+        keys = [kernels.concatenate([s.keys[i] for s in states]) for i in range(len(self._keys))]
+        grouping = group_rows(kernels, keys, sum(state.groups for state in states))
+        codes = grouping.codes
+        given = [state.aggregates[0] for state in states]
+        words = self._compiled.merge(kernels, given, codes.column, codes.groups)
+        return CudaGroups(grouping.keys, codes.groups, (words,), gathered=True)
+
+    def _as_operators_have_it(self, state: CudaGroups) -> CudaGroups:
+        if not state.gathered:
+            return state
+        assert self._compiled is not None
+        aggregates = self._compiled.operators_states(self._kernels, state.aggregates[0])
+        return CudaGroups(state.keys, state.groups, aggregates)
+
     def _regroup(self, states: CudaGroups) -> CudaGroups:
         """One state for all that have equal keys."""
         kernels = self._kernels
+        if states.gathered:
+            return self._merge_words([states])
         if self._reducing is not None:
             reductions = [
                 accumulator.state_reductions(kernels, own)
@@ -242,7 +290,8 @@ class CudaAggregation:
         kernels = self._kernels
         kept, groups, aggregates = state.keys[: len(self._keys)], state.groups, state.aggregates
         if len(keys) < len(self._keys) and groups:
-            coarser = self._regroup(CudaGroups(tuple(state.keys[i] for i in keys), groups, aggregates))
+            chosen = tuple(state.keys[i] for i in keys)
+            coarser = self._regroup(CudaGroups(chosen, groups, aggregates, state.gathered))
             groups, aggregates = coarser.groups, coarser.aggregates
             found = dict(zip(keys, coarser.keys, strict=True))
             kept = tuple(
@@ -250,13 +299,13 @@ class CudaAggregation:
                 for i, key in enumerate(self._keys)
             )
         own_number = kernels.repeat_scalar(kernels.number(number, pa.int64()), groups)
-        return CudaGroups((*kept, own_number), groups, aggregates)
+        return CudaGroups((*kept, own_number), groups, aggregates, state.gathered)
 
     def _to_arrow(self, state: CudaGroups) -> pa.RecordBatch:
         session = self._kernels.session
         names = ["key"] * len(state.keys)
         for aggregate, own in enumerate(state.aggregates):
-            names += [str(aggregate)] * len(own)
+            names += [_WORDS if state.gathered else str(aggregate)] * len(own)
         session.synchronize()
         columns = [download(session, column) for column in state.columns()]
         return pa.RecordBatch.from_arrays(columns, names=names)
@@ -265,10 +314,13 @@ class CudaAggregation:
         session = self._kernels.session
         keys: list[plc.Column] = []
         aggregates: list[list[plc.Column]] = [[] for _ in self._calls]
+        gathered = _WORDS in batch.schema.names
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            (keys if name == "key" else aggregates[int(name)]).append(upload(session, column))
+            place = keys if name == "key" else aggregates[0 if gathered else int(name)]
+            place.append(upload(session, column))
         session.synchronize()
-        return CudaGroups(tuple(keys), batch.num_rows, tuple(map(tuple, aggregates)))
+        some = aggregates[:1] if gathered else aggregates
+        return CudaGroups(tuple(keys), batch.num_rows, tuple(map(tuple, some)), gathered)
 
     def _values(self, state: CudaGroups, call: int, start: int, length: int) -> CudaFrame:
         kernels = self._kernels
@@ -293,6 +345,10 @@ class CudaAggregation:
 
     def _final(self, state: CudaGroups) -> CudaFrame:
         columns = list(state.keys)
+        if state.gathered:
+            assert self._compiled is not None
+            columns += self._compiled.final(self._kernels, state.aggregates[0], state.groups)
+            return make_frame(columns, state.groups)
         for accumulator, own in zip(self._accumulators, state.aggregates, strict=True):
             columns.append(accumulator.final(self._kernels, own))
         return make_frame(columns, state.groups)

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import pyarrow as pa
 import pylibcudf as plc
 from pylibcudf.binaryop import BinaryOperator
+from pylibcudf.types import TypeId
 
-from bamquery.engine.cuda.aggregates.accumulator import Accumulator, ReductionAggregate, StateColumns
+from bamquery.data_types.type_groups import value_type
+from bamquery.engine.cuda.aggregates.accumulator import (
+    Accumulator,
+    GatheredWords,
+    ReductionAggregate,
+    StateColumns,
+)
 from bamquery.engine.cuda.aggregates.reductions import Reduction, total_counts
-from bamquery.engine.cuda.kernels import BOOL, INT64, Kernels
+from bamquery.engine.cuda.kernels import BOOL, FLOAT64, INT64, INT128, Kernels, view_as
 from bamquery.engine.cuda.libcudf_types import device_type
+from bamquery.engine.pipeline.instructions import AggregateKind
+from bamquery.engine.pipeline.lowering import Shape, shape_of
+from bamquery.plan.expressions import AggregateCall
+
+_WORD: Final = 8
+_INT32: Final = plc.DataType(TypeId.INT32)
 
 
 def extreme(kind: pa.DataType, *, greatest: bool) -> Accumulator:
@@ -27,12 +41,28 @@ class PlainExtreme(ReductionAggregate):
     """Of types whose values are all in order; null where there was no value."""
 
     def __init__(self, *, greatest: bool) -> None:
+        self._greatest = greatest
         self._aggregation = plc.aggregation.max() if greatest else plc.aggregation.min()
         self.scans = (self._aggregation,)
 
     def row_reductions(self, kernels: Kernels, rows: StateColumns) -> Sequence[Reduction]:
         """The extreme."""
         return self.state_reductions(kernels, rows)
+
+    def program_kind(self, call: AggregateCall) -> AggregateKind | None:
+        """Words, where values are such."""
+        words = shape_of(value_type(call.arguments[0].type)) is Shape.WORD
+        return (AggregateKind.GREATEST if self._greatest else AggregateKind.LEAST) if words else None
+
+    def from_program(self, kernels: Kernels, kind: pa.DataType, gathered: GatheredWords) -> StateColumns:
+        """The extreme."""
+        words, wanted = gathered.column(kernels, gathered.value), device_type(kind)
+        if pa.types.is_decimal128(kind):
+            return (view_as(kernels.convert(words, INT128), wanted),)
+        if pa.types.is_integer(kind):
+            return (kernels.convert(words, wanted),)
+        width = plc.types.size_of(wanted)
+        return (view_as(words if width == _WORD else kernels.convert(words, _INT32), wanted),)
 
     def state_reductions(self, kernels: Kernels, state: StateColumns) -> Sequence[Reduction]:
         """The extremes' extreme."""
@@ -45,6 +75,10 @@ class PlainExtreme(ReductionAggregate):
 
 class BooleanExtreme(PlainExtreme):
     """Of booleans: false is less than true, so `bool_and` is min and `bool_or` is max."""
+
+    def program_kind(self, call: AggregateCall) -> AggregateKind | None:
+        """None: flags are no words."""
+        return None
 
     def row_reductions(self, kernels: Kernels, rows: StateColumns) -> Sequence[Reduction]:
         """The extreme as a number."""
@@ -69,6 +103,20 @@ class FloatExtreme(ReductionAggregate):
         not_numbers = kernels.is_nan(column)
         numbers = kernels.null_where(not_numbers, column, self._kind)
         return self.state_reductions(kernels, (numbers, kernels.convert(not_numbers, INT64)))
+
+    def program_kind(self, call: AggregateCall) -> AggregateKind | None:
+        """Doubles."""
+        return AggregateKind.GREATEST_DOUBLE if self._greatest else AggregateKind.LEAST_DOUBLE
+
+    def from_program(self, kernels: Kernels, kind: pa.DataType, gathered: GatheredWords) -> StateColumns:
+        """A number, or one value that is none: a program has those in the order of SQL."""
+        words = gathered.column(kernels, gathered.value)
+        sign = kernels.binary(BinaryOperator.SHIFT_RIGHT, words, kernels.number(63), INT64)
+        flip = kernels.binary(BinaryOperator.SHIFT_RIGHT_UNSIGNED, sign, kernels.number(1), INT64)
+        bits = kernels.binary(BinaryOperator.BITWISE_XOR, words, flip, INT64)
+        column = kernels.convert(view_as(bits, FLOAT64), device_type(kind))
+        not_numbers = kernels.is_nan(column)
+        return (kernels.null_where(not_numbers, column, self._kind), kernels.convert(not_numbers, INT64))
 
     def state_reductions(self, kernels: Kernels, state: StateColumns) -> Sequence[Reduction]:
         """The extremes' extreme, and the sum of the counts."""

@@ -16,12 +16,19 @@ from pylibcudf.binaryop import BinaryOperator
 from pylibcudf.types import TypeId
 
 from bamquery.data_types.names import type_name
-from bamquery.engine.cuda.aggregates.accumulator import DOUBLE, ReductionAggregate, StateColumns
+from bamquery.engine.cuda.aggregates.accumulator import (
+    DOUBLE,
+    GatheredWords,
+    ReductionAggregate,
+    StateColumns,
+)
 from bamquery.engine.cuda.aggregates.reductions import Reduction, count_values, total_counts
 from bamquery.engine.cuda.kernels import FLOAT64, INT64, INT128, Kernels, Side, view_as
 from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.numeric import decimals
+from bamquery.engine.pipeline.instructions import AggregateKind
 from bamquery.errors import ExecutionError
+from bamquery.plan.expressions import AggregateCall
 
 _LIMB: Final = 0xFFFFFFFF
 _LIMB_BITS: Final = 32
@@ -37,6 +44,14 @@ class FloatSum(ReductionAggregate):
     def row_reductions(self, kernels: Kernels, rows: StateColumns) -> Sequence[Reduction]:
         """The sum."""
         return (_sum(kernels.convert(rows[0], FLOAT64)),)
+
+    def program_kind(self, call: AggregateCall) -> AggregateKind | None:
+        """Doubles, in any order."""
+        return AggregateKind.SUM_DOUBLES
+
+    def from_program(self, kernels: Kernels, kind: pa.DataType, gathered: GatheredWords) -> StateColumns:
+        """The sum."""
+        return (view_as(gathered.column(kernels, gathered.value), FLOAT64),)
 
     def state_reductions(self, kernels: Kernels, state: StateColumns) -> Sequence[Reduction]:
         """The sums' sum."""
@@ -55,6 +70,10 @@ class FloatAverage(FloatSum):
     def row_reductions(self, kernels: Kernels, rows: StateColumns) -> Sequence[Reduction]:
         """Sum and count."""
         return (*super().row_reductions(kernels, rows), count_values(kernels, rows[0]))
+
+    def from_program(self, kernels: Kernels, kind: pa.DataType, gathered: GatheredWords) -> StateColumns:
+        """Sum and count."""
+        return (*super().from_program(kernels, kind, gathered), gathered.count)
 
     def state_reductions(self, kernels: Kernels, state: StateColumns) -> Sequence[Reduction]:
         """The sums of both."""
@@ -90,6 +109,16 @@ class ExactSum(ReductionAggregate):
         limbs = _split_limbs(kernels, column, is_short=self._is_short) if word is None else [word]
         return list(map(_sum, limbs))
 
+    def program_kind(self, call: AggregateCall) -> AggregateKind | None:
+        """Whole numbers."""
+        return AggregateKind.SUM
+
+    def from_program(self, kernels: Kernels, kind: pa.DataType, gathered: GatheredWords) -> StateColumns:
+        """Limbs: the sums of halves are such, before carries are passed on."""
+        low, high = (gathered.column(kernels, words) for words in (gathered.value, gathered.high))
+        zeros = [_integer(kernels, BinaryOperator.BITWISE_AND, high, 0)] * (self._limbs - 1)
+        return tuple(_carry_limbs(kernels, [low, high, *zeros]))
+
     def state_reductions(self, kernels: Kernels, state: StateColumns) -> Sequence[Reduction]:
         """Limbs."""
         return list(map(_sum, state))
@@ -122,6 +151,10 @@ class ExactAverage(ExactSum):
     def row_reductions(self, kernels: Kernels, rows: StateColumns) -> Sequence[Reduction]:
         """Limbs and count."""
         return (*super().row_reductions(kernels, rows), count_values(kernels, rows[0]))
+
+    def from_program(self, kernels: Kernels, kind: pa.DataType, gathered: GatheredWords) -> StateColumns:
+        """Limbs and count."""
+        return (*super().from_program(kernels, kind, gathered), gathered.count)
 
     def state_reductions(self, kernels: Kernels, state: StateColumns) -> Sequence[Reduction]:
         """The sums of both."""

@@ -15,6 +15,7 @@ from pylibcudf.groupby import GroupBy, GroupByRequest
 from pylibcudf.types import NullOrder, NullPolicy, Order, TypeId
 
 from bamquery.engine.cuda.kernels import Kernels
+from bamquery.engine.cuda.keys.hashed_rows import hash_groups, takes_keys
 
 _FLOATS = (TypeId.FLOAT32, TypeId.FLOAT64)
 
@@ -156,9 +157,13 @@ def group_rows(kernels: Kernels, keys: Sequence[plc.Column], rows: int) -> Group
         return Grouping(GroupCodes(None, rows, 1), ())
     if not rows:
         return Grouping(GroupCodes(kernels.nulls(0, pa.int32()), 0, 0), tuple(keys))
-    distinct, sorted_codes = plc.transform.encode(
-        plc.Table([canonical(kernels, key) for key in keys]), stream=kernels.stream, mr=kernels.memory
-    )
+    plain = [canonical(kernels, key) for key in keys]
+    if takes_keys(plain):
+        hashed = hash_groups(kernels, plain, rows)
+        return Grouping(
+            GroupCodes(hashed.codes, rows, hashed.groups), tuple(kernels.gather(plain, hashed.firsts))
+        )
+    distinct, sorted_codes = plc.transform.encode(plc.Table(plain), stream=kernels.stream, mr=kernels.memory)
     groups = distinct.num_rows()
     in_order = GroupCodes(kernels.convert(sorted_codes, plc.DataType(TypeId.INT32)), rows, groups)
     first = in_order.reduce(

@@ -42,10 +42,12 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 }
 
 /// Which rows are the first of their group: a bit each, by vectors of 1,024, of which `counts` has how many;
-/// `before` has for each word how many there are in words before it in its vector. A warp a vector.
+/// `before` has for each word how many there are in words before it in its vector. A warp a vector. Nothing
+/// where the table is `full`: rows have no places then.
 extern "C" __global__ void __launch_bounds__(kThreads)
-    keys_first(const uint32_t* table, const uint32_t* places, uint32_t rows, uint32_t* bits, uint32_t* before,
-               uint32_t* counts) {
+    keys_first(const uint32_t* table, const uint32_t* places, uint32_t rows, const uint32_t* full,
+               uint32_t* bits, uint32_t* before, uint32_t* counts) {
+  if (*full != 0) return;
   const uint32_t lane = Lanes::lane();
   const uint32_t vectors = rows / 1024 + (rows % 1024 != 0 ? 1 : 0);
   const uint32_t step = gridDim.x * kWarps;

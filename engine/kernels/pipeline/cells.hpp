@@ -33,7 +33,7 @@ __device__ inline Word ordered_word(Word bits) {
 // What one row adds. Threads of other rows may be adding to the same cell.
 
 struct Shared {
-  __device__ static void count(Word* cell, Word) { add_word(cell, 1); }
+  __device__ static void count(Word* cell) { add_word(cell, 1); }
   __device__ static void sum(Word* cell, Word of_word, Word word) {
     add_word(cell, low_half(word));
     add_word(cell + of_word, high_half(word));

@@ -1,4 +1,4 @@
-"""Kernels of engine/kernels: compiled once, started on any stream."""
+"""Kernels of engine/kernels and of programs: compiled once, started on any stream."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import bamquery.engine
+from bamquery.driver.compile.compiler import KernelText
 from bamquery.driver.gpu.arguments import Argument, pack
 from bamquery.driver.gpu.device import Gpu, GpuKernel
 
@@ -94,8 +95,29 @@ class Launcher:
                 self._kernels[key] = found
         return found
 
+    def program(self, text: str) -> GpuKernel:
+        """The kernel `program` of a generated text, compiled if nobody has yet.
+
+        Raises:
+            KernelError: it does not compile.
+            GpuError: it cannot be loaded.
+        """
+        key = (text, "program", ())
+        found = self._kernels.get(key)
+        if found is None:
+            with self._lock:
+                found = self._gpu.load(KernelText("program", text), "program")
+                self._kernels[key] = found
+        return found
+
     def start(
-        self, kernel: GpuKernel, *arguments: Argument, grid: int, stream: Any, block: int = THREADS
+        self,
+        kernel: GpuKernel,
+        *arguments: Argument,
+        grid: int,
+        stream: Any,
+        block: int = THREADS,
+        shared_bytes: int = 0,
     ) -> None:
         """Start it behind what the stream was given before; what it uses must live as long as it runs.
 
@@ -104,6 +126,8 @@ class Launcher:
         Raises:
             GpuError: it cannot be started.
         """
+        if shared_bytes > kernel.shared_bytes_allowed:
+            self._gpu.allow_shared(kernel, shared_bytes)
         layout = self._layouts.get(kernel)
         if layout is None:
             layout = self._layouts[kernel] = _Layout(kernel.sizes)
@@ -118,7 +142,7 @@ class Launcher:
         self._gpu.cuda(
             f"launch {kernel.name}",
             "cuLaunchKernel",
-            *(kernel.function, grid, 1, 1, block, 1, 1, 0, stream, ctypes.addressof(buffer), 0),
+            *(kernel.function, grid, 1, 1, block, 1, 1, shared_bytes, stream, ctypes.addressof(buffer), 0),
         )
 
     def prefix_sums(self, counts: int, count: int, sums: int, total: int, stream: Any) -> None:

@@ -1,0 +1,126 @@
+"""Rows told apart by their keys, by kernels of engine/kernels/keys."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pylibcudf as plc
+from pylibcudf.types import TypeId
+
+from bamquery.engine.cuda.frames import column_from_buffers
+from bamquery.engine.cuda.kernels import Kernels
+from bamquery.engine.cuda.launcher import WARPS
+
+_MOST_KEYS: Final = 16
+_COLUMN: Final = struct.Struct("<QQQQII")
+_EMPTY_BYTE: Final = 0xFF
+_FEW: Final = 1 << 20
+"""Places of a table that is tried first: groups are few, mostly, and such a table stays in the cache."""
+_MOST_PLACES: Final = 1 << 32
+_FILE: Final = "keys/group_rows"
+_VECTOR: Final = 1024
+_INT32: Final = pa.int32()
+
+
+@dataclass(frozen=True)
+class HashedGroups:
+    """Rows in groups, numbered in the order in which they first appear.
+
+    Attributes:
+        codes: int32, each row's group.
+        firsts: int32, each group's first row.
+        groups: how many.
+    """
+
+    codes: plc.Column
+    firsts: plc.Column
+    groups: int
+
+
+def takes_keys(keys: Sequence[plc.Column]) -> bool:
+    """Whether kernels compare such columns: at most 16, strings or of fixed width."""
+    return len(keys) <= _MOST_KEYS and all(key.type().id() not in _OTHERS for key in keys)
+
+
+_OTHERS: Final = (TypeId.LIST, TypeId.STRUCT, TypeId.EMPTY, TypeId.DICTIONARY32)
+
+
+def pack_keys(keys: Sequence[plc.Column]) -> bytes:
+    """A `KeyColumns` of key_columns.hpp, of columns with at least one row."""
+    packed = b"".join(map(_pack_key, keys))
+    return packed + bytes((_MOST_KEYS - len(keys)) * _COLUMN.size) + struct.pack("<Q", len(keys))
+
+
+def _pack_key(key: plc.Column) -> bytes:
+    mask = key.null_mask() if key.null_count() else None
+    valid, first_bit = 0 if mask is None else int(mask.ptr), key.offset()
+    data = key.data()
+    values = 0 if data is None else int(data.ptr)
+    if key.type().id() != TypeId.STRING:
+        width = plc.types.size_of(key.type())
+        return _COLUMN.pack(values + key.offset() * width, 0, valid, first_bit, width, 0)
+    if not key.num_children():  # nothing but nulls, or empty strings
+        return _COLUMN.pack(0, 0, valid, first_bit, 0, 0)
+    offsets = key.child(0)
+    begin = offsets.data()
+    assert begin is not None
+    width = plc.types.size_of(offsets.type())
+    where = int(begin.ptr) + width * (offsets.offset() + key.offset())
+    return _COLUMN.pack(values, where, valid, first_bit, width, 0)
+
+
+def hash_groups(kernels: Kernels, keys: Sequence[plc.Column], rows: int) -> HashedGroups:
+    """Groups of at least one row by at least one key. Floats have one NaN and one zero.
+
+    Raises:
+        MemoryLimitError: the table needs more than there is.
+    """
+    session = kernels.session
+    launcher, stream = session.launcher, session.driver_stream
+    packed = pack_keys(keys)
+    places = session.allocate(4 * rows, "GROUP BY")
+    vectors = -(-rows // _VECTOR)
+    bits = session.allocate(4 * 32 * vectors, "GROUP BY")
+    before = session.allocate(4 * 32 * vectors, "GROUP BY")
+    counts = session.allocate(4 * vectors, "GROUP BY")
+    offsets = session.allocate(4 * (vectors + 1), "GROUP BY")
+    codes = session.allocate(4 * rows, "GROUP BY")
+    most = min(1 << (2 * rows - 1).bit_length(), _MOST_PLACES)
+    grid = launcher.grid(rows)
+    for size in [most] if most <= 4 * _FEW else [_FEW, most]:
+        table = session.allocate(4 * size, "GROUP BY")
+        session.gpu.cuda("clear a table", "cuMemsetD8Async", table.ptr, _EMPTY_BYTE, 4 * size, stream)
+        status = session.read_back.take(3)
+        taken, full, total = (status.address + 4 * i for i in range(3))
+        # The largest table has room for all rows.
+        enough = rows if size == most else size // 2
+        launcher.start(
+            launcher.kernel(_FILE, "keys_enter"),
+            *(packed, rows, table.ptr, size - 1, enough, taken, full, places.ptr),
+            grid=grid,
+            stream=stream,
+        )
+        launcher.start(
+            launcher.kernel(_FILE, "keys_first"),
+            *(table.ptr, places.ptr, rows, full, bits.ptr, before.ptr, counts.ptr),
+            grid=launcher.grid(vectors, WARPS),
+            stream=stream,
+        )
+        launcher.prefix_sums(counts.ptr, vectors, offsets.ptr, total, stream)
+        _, is_full, groups = session.read_back.read(status)
+        if not is_full:
+            break
+    firsts = session.allocate(4 * groups, "GROUP BY")
+    launcher.start(
+        launcher.kernel(_FILE, "keys_number"),
+        *(table.ptr, places.ptr, rows, bits.ptr, before.ptr, offsets.ptr, codes.ptr, firsts.ptr),
+        grid=grid,
+        stream=stream,
+    )
+    return HashedGroups(
+        column_from_buffers(_INT32, rows, codes), column_from_buffers(_INT32, groups, firsts), groups
+    )

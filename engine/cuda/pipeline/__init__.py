@@ -1,0 +1,1 @@
+"""Programs of `bamquery.engine.pipeline` as kernels: their text, launches, and what aggregates gather."""

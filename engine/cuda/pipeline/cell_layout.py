@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -72,3 +73,13 @@ class CellLayout:
             self.places.append(CellPlace(step, value, len(own), counts[key]))
         self.conditions = {word: key for key, word in counts.items() if word}
         """The argument that must be valid, and the flag that must be true, where a word counts rows."""
+
+
+def pack_words(kinds: Sequence[WordKind], addresses: Sequence[int]) -> bytes:
+    """A `Words` of group_cells.cu: where the column of each word is; of the kinds only, without addresses."""
+    return struct.pack(
+        f"<{MOST_WORDS}Q{MOST_WORDS}Bq",
+        *(*addresses, *[0] * (MOST_WORDS - len(addresses))),
+        *(*kinds, *[0] * (MOST_WORDS - len(kinds))),
+        len(kinds),
+    )

@@ -15,7 +15,7 @@ import rmm
 from bamquery.engine.cuda.frames import column_from_buffers
 from bamquery.engine.cuda.kernels import INT64
 from bamquery.engine.cuda.libcudf_types import device_type
-from bamquery.engine.cuda.pipeline.cell_layout import MOST_WORDS, CellLayout, WordKind
+from bamquery.engine.cuda.pipeline.cell_layout import CellLayout, pack_words
 from bamquery.engine.cuda.session import CudaSession
 
 _WORD: Final = 8
@@ -112,7 +112,7 @@ def merge_cells(
         where = 0 if codes is None else _address(codes, 4) + 4 * begin
         launcher.start(
             launcher.kernel(_FILE, "cells_merge"),
-            *(pack_words(layout.kinds, words), where, count, cells.packed()),
+            *(pack_words(layout.kinds, [_address(word, _WORD) for word in words]), where, count, cells.packed()),
             grid=launcher.grid(count),
             stream=session.driver_stream,
         )
@@ -184,17 +184,6 @@ def finish_cells(
         stream=session.driver_stream,
     )
     return FinishedColumn(work.kind, groups, values, validity)
-
-
-def pack_words(kinds: Sequence[WordKind], words: Sequence[plc.Column]) -> bytes:
-    """A `Words` of group_cells.cu."""
-    addresses = [_address(word, _WORD) for word in words]
-    return struct.pack(
-        f"<{MOST_WORDS}Q{MOST_WORDS}Bq",
-        *(*addresses, *[0] * (MOST_WORDS - len(addresses))),
-        *(*kinds, *[0] * (MOST_WORDS - len(kinds))),
-        len(kinds),
-    )
 
 
 def _address(column: plc.Column, width: int) -> int:

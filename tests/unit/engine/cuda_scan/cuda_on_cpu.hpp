@@ -51,7 +51,7 @@ struct Lane {
 inline std::vector<Lane> lanes;
 inline Lane* running = nullptr;
 inline std::function<void()> body;
-inline std::byte shared_memory[1 << 16];
+alignas(16) inline std::byte shared_memory[1 << 17];
 inline std::uint64_t met[32];  // What the lanes of a warp brought to where they met, each warp's in its turn.
 
 [[noreturn]] inline void fail(const char* what) {
@@ -223,9 +223,39 @@ T atomicAdd(T* word, U more) {
   return before;
 }
 
-inline std::uint32_t atomicMax(std::uint32_t* word, std::uint32_t value) {
+template <typename T>
+T atomicMax(T* word, T value) {
   return std::exchange(*word, std::max(*word, value));
 }
+template <typename T>
+T atomicMin(T* word, T value) {
+  return std::exchange(*word, std::min(*word, value));
+}
+template <typename T>
+T atomicCAS(T* word, T expected, T value) {
+  const T before = *word;
+  if (before == expected) *word = value;
+  return before;
+}
+
+inline double __longlong_as_double(long long bits) {
+  double number;
+  std::memcpy(&number, &bits, sizeof number);
+  return number;
+}
+inline long long __double_as_longlong(double number) {
+  long long bits;
+  std::memcpy(&bits, &number, sizeof bits);
+  return bits;
+}
+inline long long __mul64hi(long long a, long long b) {
+  return static_cast<long long>((static_cast<__int128>(a) * b) >> 64);
+}
+inline double __dadd_rn(double a, double b) { return a + b; }
+inline double __dmul_rn(double a, double b) { return a * b; }
+inline double __ddiv_rn(double a, double b) { return a / b; }
+inline double __ll2double_rn(long long word) { return static_cast<double>(word); }
+inline double __ull2double_rn(unsigned long long word) { return static_cast<double>(word); }
 
 namespace bamquery::warps {
 inline std::uint32_t lane() { return emulated::running->thread % 32; }

@@ -63,6 +63,14 @@ class Emulator:
             self._libraries[key] = self._compile(file, defines, len(self._libraries))
         return EmulatedKernel(self._libraries[key], name)
 
+    def programs(self, texts: Sequence[str]) -> list[EmulatedKernel]:
+        """The kernels `program` of generated texts, compiled together."""
+        key = ("programs", tuple(texts))
+        if key not in self._libraries:
+            text = "\n".join(_of_program(number, text) for number, text in enumerate(texts))
+            self._libraries[key] = self._make("programs", text, (), len(self._libraries))
+        return [EmulatedKernel(self._libraries[key], f"program_{number}") for number in range(len(texts))]
+
     def _compile(self, file: str, defines: tuple[str, ...], number: int) -> Any:
         text = (KERNELS / f"{file}.cu").read_text()
         names = _KERNEL.findall(text) + [
@@ -73,10 +81,11 @@ class Emulator:
             "extern __shared__ __align__(16) byte flags[];",
             "byte* const flags = emulated::shared_memory;",
         )
+        return self._make(file, text + "".join(f"\nEMULATE({name})" for name in names), defines, number)
+
+    def _make(self, file: str, text: str, defines: tuple[str, ...], number: int) -> Any:
         source = self._folder / f"{Path(file).name}{number}.cpp"
-        source.write_text(
-            f'#include "{HEADER}"\n' + text + "".join(f"\nEMULATE({name})" for name in names) + "\n"
-        )
+        source.write_text(f'#include "{HEADER}"\n{text}\n')
         library = source.with_suffix(".so")
         flags = [*FLAGS, *(f"-D{define}" for define in DEFINES), f"-iquote{REPOSITORY}"]
         if self._precompiled is None:
@@ -86,3 +95,17 @@ class Emulator:
         flags += [f"-D{define}" for define in defines]
         compile_program(compiler(), flags, [source], library, precompiled=self._precompiled)
         return ctypes.CDLL(str(library))
+
+
+def _of_program(number: int, text: str) -> str:
+    """A generated text beside others, whose structures are called the same."""
+    own = text.replace("program(Inputs", f"program_{number}(Inputs").replace(
+        "extern __shared__ Word block_words[];",
+        "Word* const block_words = reinterpret_cast<Word*>(emulated::shared_memory);",
+    )
+    before, _, behind = own.partition("namespace bamquery {\n")
+    return (
+        f"{before}namespace bamquery::of_{number} {{\n{behind}"
+        f"namespace bamquery {{\nusing of_{number}::program_{number};\n}}\n"
+        f"EMULATE(program_{number})\n"
+    )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,131 +17,30 @@ from bamquery.engine.cpu.pipeline import native_program
 from bamquery.engine.cpu.pipeline.compiled_expressions import _compile, compiled_columns, compiled_mask
 from bamquery.engine.pipeline.instructions import Operation
 from bamquery.errors import ExecutionError
-from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, Literal
-
-BOOL, LONG, DOUBLE, DATE = pa.bool_(), pa.int64(), pa.float64(), pa.date32()
-PRICE, WIDE = pa.decimal128(15, 2), pa.decimal128(38, 4)
-
-_VALUES: dict[pa.DataType, Any] = {
-    pa.int8(): st.integers(-128, 127),
-    pa.int32(): st.integers(-(2**31), 2**31 - 1) | st.integers(-5, 5),
-    LONG: st.integers(-(2**63), 2**63 - 1) | st.integers(-5, 5),
-    pa.uint16(): st.integers(0, 2**16 - 1),
-    pa.float32(): st.floats(width=32),
-    DOUBLE: st.floats() | st.sampled_from([0.0, -0.0, 1.5, float("nan"), float("inf")]),
-    BOOL: st.booleans(),
-    DATE: st.dates(datetime.date(1, 1, 1), datetime.date(9999, 12, 31)),
-    pa.timestamp("us"): st.datetimes(datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31)),
-    PRICE: st.integers(-(10**15) + 1, 10**15 - 1).map(lambda n: Decimal(n).scaleb(-2)),
-    WIDE: st.integers(-(10**20), 10**20).map(lambda n: Decimal(n).scaleb(-4)),
-}
-_NUMBERS = [pa.int8(), pa.int32(), LONG, pa.uint16(), DOUBLE, PRICE]
-KINDS = list(_VALUES)
-
-
-@st.composite
-def _batches(draw: st.DrawFn) -> pa.RecordBatch:
-    """Two columns of each type, so that there is something to compare; some begin with an offset."""
-    rows = draw(st.integers(1, 40))
-    skipped = draw(st.integers(0, 9))
-    columns = []
-    for kind in KINDS:
-        for _ in range(2):
-            nullable = draw(st.booleans())
-            values = st.none() | _VALUES[kind] if nullable else _VALUES[kind]
-            found = draw(st.lists(values, min_size=rows + skipped, max_size=rows + skipped))
-            columns.append(pa.array(found, kind).slice(skipped))
-    return pa.RecordBatch.from_arrays(columns, [str(i) for i in range(len(columns))])
-
-
-def _column(kind: pa.DataType, which: int) -> ColumnRef:
-    index = 2 * KINDS.index(kind) + which
-    return ColumnRef(index, str(index), kind)
-
-
-def _literals(kind: pa.DataType) -> st.SearchStrategy[Expression]:
-    return (st.none() | _VALUES[kind]).map(lambda value: Literal(pa.scalar(value, kind)))
-
-
-def _leaves(kind: pa.DataType) -> st.SearchStrategy[Expression]:
-    columns = st.sampled_from([_column(kind, 0), _column(kind, 1)])
-    return columns | columns | columns | _literals(kind)
-
-
-@st.composite
-def _of_type(draw: st.DrawFn, kind: pa.DataType, depth: int) -> Expression:
-    """An expression of a type."""
-    if depth == 0:
-        return draw(_leaves(kind))
-    if kind == BOOL:
-        return draw(_conditions(depth))
-    ways = ["leaf", "case", "coalesce"]
-    if kind in (pa.int8(), pa.int32(), LONG, DOUBLE, PRICE):
-        ways += ["add", "subtract", "negate", "abs"]
-    if kind in (pa.int8(), pa.int32(), LONG, DOUBLE):
-        ways += ["multiply"]
-    if kind in (pa.int8(), pa.int32(), LONG):
-        ways += ["floor_divide", "modulo"]
-    if kind == DOUBLE:
-        ways += ["divide"]
-    if kind in _NUMBERS:
-        ways += ["cast"]
-    if kind == LONG:
-        ways += ["date_part"]
-    way = draw(st.sampled_from(ways))
-    one = _of_type(kind, depth - 1)
-    if way == "leaf":
-        return draw(_leaves(kind))
-    if way == "case":
-        return Call("case", (draw(_conditions(depth - 1)), draw(one), draw(one)), kind)
-    if way in ("negate", "abs"):
-        return Call(way, (draw(one),), kind)
-    if way == "date_part":
-        unit = Literal(pa.scalar(draw(st.sampled_from(["year", "month", "day"])), pa.large_string()))
-        return Call(
-            "date_part", (unit, draw(_leaves(draw(st.sampled_from([DATE, pa.timestamp("us")]))))), kind
-        )
-    if way == "cast":
-        sources = [source for source in (*_NUMBERS, pa.float32(), BOOL) if source != kind]
-        return Cast(draw(_of_type(draw(st.sampled_from(sources)), depth - 1)), kind)
-    return Call(way, (draw(one), draw(one)), kind)
-
-
-@st.composite
-def _conditions(draw: st.DrawFn, depth: int) -> Expression:
-    if depth == 0:
-        return draw(_leaves(BOOL))
-    way = draw(st.sampled_from(["compare", "compare", "and", "or", "not", "null", "in"]))
-    kind = draw(st.sampled_from([k for k in KINDS if k != BOOL]))
-    if way == "compare":
-        names = ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"]
-        sides = (draw(_of_type(kind, depth - 1)), draw(_of_type(kind, depth - 1)))
-        return Call(draw(st.sampled_from(names)), sides, BOOL)
-    if way in ("and", "or"):
-        return Call(way, (draw(_conditions(depth - 1)), draw(_conditions(depth - 1))), BOOL)
-    if way == "not":
-        return Call("not", (draw(_conditions(depth - 1)),), BOOL)
-    if way == "null":
-        return Call(
-            draw(st.sampled_from(["is_null", "is_not_null"])), (draw(_of_type(kind, depth - 1)),), BOOL
-        )
-    members = draw(st.lists(_literals(kind), min_size=1, max_size=5))
-    return Call("in", (draw(_of_type(kind, depth - 1)), *members), BOOL)
-
-
-def _written(columns: list[Any]) -> list[list[str]]:
-    """Values so that NaN equals NaN, and zeros differ by their signs."""
-    return [[repr(value) for value in column.to_pylist()] for column in columns]
+from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Literal
+from tests.unit.engine.cpu.pipeline.expressions import (
+    BOOL,
+    DATE,
+    DOUBLE,
+    LONG,
+    PRICE,
+    WIDE,
+    batches,
+    column_of,
+    conditions,
+    expressions_of_type,
+    written,
+)
 
 
 @settings(max_examples=400, deadline=None)
-@given(_batches(), st.data())
+@given(batches(), st.data())
 def test_expressions_have_the_operators_values(batch: pa.RecordBatch, data: st.DataObject) -> None:
     """Of every type, nested; where an operator has an error, so has the program's way."""
     kinds = data.draw(
         st.lists(st.sampled_from([DOUBLE, LONG, pa.int32(), PRICE, BOOL]), min_size=1, max_size=3)
     )
-    expressions = [data.draw(_of_type(kind, 3)) for kind in kinds]
+    expressions = [data.draw(expressions_of_type(kind, 3)) for kind in kinds]
     try:
         wanted = evaluate_columns(expressions, batch)
     except ExecutionError:
@@ -152,14 +49,15 @@ def test_expressions_have_the_operators_values(batch: pa.RecordBatch, data: st.D
         return
     found = compiled_columns(expressions, batch)
     assert [column.type for column in found] == [column.type for column in wanted]
-    assert _written(found) == _written(wanted)
+    assert written(found) == written(wanted)
 
 
 @settings(max_examples=200, deadline=None)
-@given(_batches(), st.data())
+@given(batches(), st.data())
 def test_aggregates_have_the_operators_values(batch: pa.RecordBatch, data: st.DataObject) -> None:
     """Sums, counts, means and extremes, filtered too, with and without keys."""
-    keys = data.draw(st.sampled_from([(), (_column(BOOL, 0),), (_column(pa.int8(), 1), _column(DATE, 0))]))
+    several = (column_of(pa.int8(), 1), column_of(DATE, 0))
+    keys = data.draw(st.sampled_from([(), (column_of(BOOL, 0),), several]))
     calls = []
     for _ in range(data.draw(st.integers(1, 4))):
         kind = data.draw(
@@ -169,8 +67,9 @@ def test_aggregates_have_the_operators_values(batch: pa.RecordBatch, data: st.Da
         name = data.draw(st.sampled_from([*names, "count_star"]))
         own = {"count": LONG, "count_star": LONG, "avg": DOUBLE, "min": kind, "max": kind}
         total = DOUBLE if pa.types.is_floating(kind) else pa.decimal128(38, getattr(kind, "scale", 0))
-        argument = () if name == "count_star" else (data.draw(_of_type(kind, data.draw(st.integers(0, 1)))),)
-        kept = data.draw(st.none() | _conditions(1))
+        depth = data.draw(st.integers(0, 1))
+        argument = () if name == "count_star" else (data.draw(expressions_of_type(kind, depth)),)
+        kept = data.draw(st.none() | conditions(1))
         calls.append(AggregateCall(name, argument, own.get(name, total), filter=kept))
 
     def answer(programs: bool) -> list[list[str]] | type[ExecutionError]:
@@ -178,7 +77,7 @@ def test_aggregates_have_the_operators_values(batch: pa.RecordBatch, data: st.Da
         halves = [batch.slice(0, batch.num_rows // 2), batch.slice(batch.num_rows // 2)]
         try:
             merged = aggregation.merge([aggregation.partial(half) for half in halves])
-            return _written(aggregation.final(merged).columns)
+            return written(aggregation.final(merged).columns)
         except ExecutionError:
             return ExecutionError
 

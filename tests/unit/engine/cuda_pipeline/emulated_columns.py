@@ -1,0 +1,53 @@
+"""Arrow columns as kernels of programs take them, in this process's memory."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from bamquery.storage.format.storable_types import value_bits
+
+
+class GivenColumn:
+    """An `Input` of registers.hpp; booleans have a byte each."""
+
+    def __init__(self, column: pa.Array[Any]) -> None:
+        validity, values = column.buffers()
+        assert values is not None
+        self._held: tuple[Any, ...] = (validity, values)
+        if pa.types.is_boolean(column.type):
+            as_bytes = np.asarray(column.fill_null(False)).astype(np.uint8)
+            self._held += (as_bytes,)
+            place = as_bytes.ctypes.data
+        else:
+            place = values.address + column.offset * value_bits(column.type) // 8
+        self.nullable = column.null_count > 0
+        valid = 0 if validity is None or not self.nullable else validity.address
+        self.packed = struct.pack("<QQq", place, valid, column.offset)
+
+
+class MadeColumn:
+    """An `Output` for values of a type."""
+
+    def __init__(self, kind: pa.DataType, rows: int) -> None:
+        self._kind = kind
+        self._rows = rows
+        width = 1 if pa.types.is_boolean(kind) else value_bits(kind) // 8
+        self._values = np.full(rows * width + 16, 0xAB, np.uint8)
+        self._bits = np.full(-(-rows // 64) * 8 + 8, 0xAB, np.uint8)
+        self.packed = struct.pack("<QQ", self._values.ctypes.data, self._bits.ctypes.data)
+
+    def column(self, nulls: int | None) -> pa.Array[Any]:
+        """As Arrow has it; `nulls`: how many there are said to be, None where bits are not looked at."""
+        if pa.types.is_boolean(self._kind):
+            assert set(self._values[: self._rows].tolist()) <= {0, 1}
+            values = pa.py_buffer(np.packbits(self._values[: self._rows], bitorder="little").tobytes())
+        else:
+            values = pa.py_buffer(self._values.tobytes())
+        bits = None if nulls is None else pa.py_buffer(self._bits.tobytes())
+        found = pa.Array.from_buffers(self._kind, self._rows, [bits, values])
+        assert nulls is None or found.null_count == nulls
+        return found

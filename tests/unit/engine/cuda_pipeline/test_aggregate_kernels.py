@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import HealthCheck, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -24,7 +24,7 @@ from tests.unit.engine.cpu.pipeline.expressions import KINDS, batches, condition
 from tests.unit.engine.cuda_pipeline.emulated_columns import GivenColumn
 from tests.unit.engine.cuda_scan.emulator import EmulatedKernel, Emulator
 
-_PROGRAMS = 12
+_EXAMPLES = 60
 _MOST_GROUPS = 4
 _WHOLE = (AggregateKind.SUM, AggregateKind.LEAST, AggregateKind.GREATEST)
 _DOUBLES = (AggregateKind.SUM_DOUBLES, AggregateKind.LEAST_DOUBLE, AggregateKind.GREATEST_DOUBLE)
@@ -50,6 +50,7 @@ def _programs(draw: st.DrawFn) -> Program:
 class _Work:
     """A program, its kernel's text, and groups of rows."""
 
+    batch: pa.RecordBatch
     program: Program
     columns: list[GivenColumn]
     made: tuple[ProgramKernel, CellLayout]
@@ -119,27 +120,31 @@ def _is_same(kind: AggregateKind, found: NDArray[np.int64], state: Any, place: A
     return number == wanted or (math.isnan(number) and math.isnan(wanted))
 
 
-@settings(
-    max_examples=4, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None
-)
-@given(batches(), st.data())
-def test_groups_have_the_interpreters_words(
-    emulator: Emulator, batch: pa.RecordBatch, data: st.DataObject
-) -> None:
-    """By cells of threads, of blocks, and of groups; without keys and by some."""
+def _corpus() -> list[_Work]:
+    """Programs at random, the same each time: they are compiled together."""
     works: list[_Work] = []
-    rows = batch.num_rows
-    while len(works) < _PROGRAMS:
-        program = data.draw(_programs())
+
+    @settings(max_examples=_EXAMPLES, derandomize=True, database=None, deadline=None, phases=[Phase.generate])
+    @given(batches(), st.data())
+    def collect(batch: pa.RecordBatch, data: st.DataObject) -> None:
+        program, rows = data.draw(_programs()), batch.num_rows
         if not all(isinstance(one.expression, ColumnRef) for one in program.inputs):
-            continue
-        given_columns = _columns(program, batch)
+            return
+        columns = _columns(program, batch)
         own = len(works) % 2 == 0
-        made = aggregate_text(program, [column.nullable for column in given_columns], own=own)
+        made = aggregate_text(program, [column.nullable for column in columns], own=own)
         assert OwnCells(made[1]).count * _MOST_GROUPS * 64 * 8 <= 1 << 17
         groups = data.draw(st.integers(1, _MOST_GROUPS))
         codes = np.array(data.draw(st.lists(st.integers(0, groups - 1), min_size=rows, max_size=rows)))
-        works.append(_Work(program, given_columns, made, own, groups, codes.astype(np.int32)))
+        works.append(_Work(batch, program, columns, made, own, groups, codes.astype(np.int32)))
+
+    collect()
+    return works
+
+
+def test_groups_have_the_interpreters_words(emulator: Emulator) -> None:
+    """By cells of threads, of blocks, and of groups; without keys and by some."""
+    works = _corpus()
     kernels = emulator.programs([work.made[0].text for work in works])
     compared = 0
     for work, kernel in zip(works, kernels, strict=True):
@@ -147,9 +152,9 @@ def test_groups_have_the_interpreters_words(
             for codes_given in (work.codes, None):
                 found = _gather(emulator, kernel, work, codes_given, in_block)
                 count = work.groups if codes_given is not None else 1
-                wanted = _native(work.program, batch, codes_given, count)
+                wanted = _native(work.program, work.batch, codes_given, count)
                 compared += _compare(work, found, wanted)
-    assert compared, "all programs failed"
+    assert compared > len(works), "most programs failed: little was compared"
 
 
 def _columns(program: Program, batch: pa.RecordBatch) -> list[GivenColumn]:

@@ -24,7 +24,7 @@ _EXAMPLES = 120
 """Of which about half are programs."""
 
 
-def _run(
+def run_kernel(
     kernel: EmulatedKernel, made: ProgramKernel, columns: list[GivenColumn], types: list[Any], rows: int
 ) -> list[pa.Array[Any]] | None:
     """The outputs; None where the kernel says that something is lost."""
@@ -91,7 +91,7 @@ def test_generated_kernels_compute_what_the_interpreter_does(emulator: Emulator)
     kernels = emulator.programs([work.made.text for work in works])
     answers = 0
     for work, kernel in zip(works, kernels, strict=True):
-        found = _run(kernel, work.made, work.columns, work.types, work.batch.num_rows)
+        found = run_kernel(kernel, work.made, work.columns, work.types, work.batch.num_rows)
         rounds = any(step.operation is Operation.DECIMAL_TO_DOUBLE for step in work.program.steps)
         wanted = NativeProgram(work.program, work.types).evaluate(work.batch)
         if found is None:

@@ -18,7 +18,7 @@ from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.pipeline.aggregate_text import OwnCells, aggregate_text
 from bamquery.engine.cuda.pipeline.cell_layout import MOST_WORDS, CellLayout
 from bamquery.engine.cuda.pipeline.group_cells import GroupCells
-from bamquery.engine.cuda.pipeline.program_text import ProgramKernel, evaluate_text
+from bamquery.engine.cuda.pipeline.program_text import ProgramKernel, evaluate_text, pad_constants
 from bamquery.engine.pipeline.instructions import Program
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import ColumnRef
@@ -207,7 +207,8 @@ def codes_address(codes: plc.Column | None) -> int:
 
 
 def _constants(made: ProgramKernel) -> bytes:
-    return struct.pack(f"<{len(made.constants)}q", *made.constants) or bytes(_WORD)
+    words = pad_constants(made.constants)
+    return struct.pack(f"<{len(words)}q", *words)
 
 
 def _bitmap_bytes(rows: int) -> int:

@@ -110,9 +110,15 @@ def merge_cells(
         if not count:
             continue
         where = 0 if codes is None else _address(codes, 4) + 4 * begin
+        given = pack_words(layout.kinds, [_address(word, _WORD) for word in words])
         launcher.start(
             launcher.kernel(_FILE, "cells_merge"),
-            *(pack_words(layout.kinds, [_address(word, _WORD) for word in words]), where, count, cells.packed()),
+            *(
+                pack_words(layout.kinds, [_address(word, _WORD) for word in words]),
+                where,
+                count,
+                cells.packed(),
+            ),
             grid=launcher.grid(count),
             stream=session.driver_stream,
         )

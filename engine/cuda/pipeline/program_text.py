@@ -120,7 +120,7 @@ class ProgramText:
 
     def structures(self) -> str:
         """Types of the kernel's parameters `inputs` and `constants`."""
-        inputs, constants = max(len(self._program.inputs), 1), max(len(self.constants), 1)
+        inputs, constants = max(len(self._program.inputs), 1), len(pad_constants(self.constants))
         return (
             f"struct Inputs {{\n  Input column[{inputs}];\n}};\n"
             f"struct Constants {{\n  Word word[{constants}];\n}};\n"
@@ -182,6 +182,11 @@ class ProgramText:
 
     def _decimal(self, step: Instruction, operands: Sequence[str]) -> str:
         return f"decimal_to_double({operands[0]}, 1e{step.immediate}, lost)"
+
+
+def pad_constants(words: Sequence[int]) -> list[int]:
+    """The words of `Constants`: two at least, since a structure of one would be taken for a number."""
+    return [*words, *[0] * (2 - len(words))]
 
 
 def _word(number: int) -> str:

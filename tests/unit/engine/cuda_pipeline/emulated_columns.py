@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 import struct
+import threading
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from bamquery.driver.gpu.device import GpuKernel
+from bamquery.engine.cuda.launcher import Launcher
+from bamquery.engine.cuda.pipeline.program_text import ProgramKernel, pad_constants
 from bamquery.storage.format.storable_types import value_bits
+from tests.unit.engine.cuda_scan.emulator import EmulatedKernel, Emulator
+from tests.unit.engine.cuda_scan.fake_gpu import FakeGpu
+
+
+def start(emulator: Emulator, kernel: EmulatedKernel, *arguments: Any, grid: int, block: int) -> None:
+    """Launch a kernel as devices do."""
+    launcher = Launcher(FakeGpu(emulator), threading.RLock())  # type: ignore[arg-type]
+    made = GpuKernel(kernel.name, kernel, kernel.sizes)
+    launcher.start(made, *arguments, grid=grid, block=block, stream=None)
+
+
+def constants_of(made: ProgramKernel) -> bytes:
+    """A `Constants` of a generated text."""
+    words = pad_constants(made.constants)
+    return struct.pack(f"<{len(words)}q", *words)
 
 
 class GivenColumn:

@@ -21,7 +21,7 @@ from bamquery.engine.pipeline.instructions import AggregateKind, AggregateStep, 
 from bamquery.engine.pipeline.lowering import ProgramBuilder, Shape
 from bamquery.plan.expressions import ColumnRef
 from tests.unit.engine.cpu.pipeline.expressions import KINDS, batches, conditions, expressions_of_type
-from tests.unit.engine.cuda_pipeline.emulated_columns import GivenColumn
+from tests.unit.engine.cuda_pipeline.emulated_columns import GivenColumn, constants_of, start
 from tests.unit.engine.cuda_scan.emulator import EmulatedKernel, Emulator
 
 _EXAMPLES = 60
@@ -81,16 +81,15 @@ def _gather(
     words, status = _cleared(emulator, layout, groups), np.zeros(1, np.uint32)
     packed = [
         b"".join(column.packed for column in work.columns) or bytes(24),
-        struct.pack(f"<{len(text.constants)}q", *text.constants) or bytes(8),
-        (0 if codes is None else codes.ctypes.data).to_bytes(8, "little"),
-        len(work.codes).to_bytes(8, "little"),
-        groups.to_bytes(4, "little"),
+        constants_of(text),
+        0 if codes is None else codes.ctypes.data,
+        len(work.codes),
+        groups,
         _cells(words),
-        *([] if work.own else [bytes([in_block])]),
-        status.ctypes.data.to_bytes(8, "little"),
+        *([] if work.own else [in_block]),
+        status.ctypes.data,
     ]
-    assert [len(one) for one in packed] == list(kernel.sizes)
-    kernel.run(packed, 3, 64)
+    start(emulator, kernel, *packed, grid=3, block=64)
     return None if status[0] else words
 
 

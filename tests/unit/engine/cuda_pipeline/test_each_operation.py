@@ -9,12 +9,12 @@ from typing import Any, Final
 import pyarrow as pa
 
 from bamquery.engine.cpu.pipeline.native_program import NativeProgram
-from bamquery.engine.cuda.pipeline.program_text import ProgramKernel, evaluate_text
+from bamquery.engine.cuda.pipeline.program_text import evaluate_text
 from bamquery.engine.pipeline.instructions import Input, Instruction, Operation, Program
 from bamquery.plan.expressions import ColumnRef
 from tests.unit.engine.cpu.pipeline.expressions import written
 from tests.unit.engine.cuda_pipeline.emulated_columns import GivenColumn
-from tests.unit.engine.cuda_pipeline.test_program_kernels import run_kernel
+from tests.unit.engine.cuda_pipeline.test_program_kernels import Work, run_kernel
 from tests.unit.engine.cuda_scan.emulator import Emulator
 
 _SMALL: Final = [None, 0, 1, -1, 2, 7, -7, 10, 15, -15, 49, 50, 51, -50, 150, 719_468, -719_469, 11_016]
@@ -111,7 +111,7 @@ def _batches(operation: Operation) -> list[list[pa.Array[Any]]]:
 
 
 def test_each_operation_gives_what_the_interpreter_gives(emulator: Emulator) -> None:
-    works: list[tuple[Program, Any, pa.RecordBatch, list[GivenColumn], ProgramKernel]] = []
+    works: list[Work] = []
     done = set()
     for operation in Operation:
         if operation in (Operation.LOAD, Operation.CONSTANT, Operation.CONSTANT_FLAG):
@@ -122,13 +122,13 @@ def test_each_operation_gives_what_the_interpreter_gives(emulator: Emulator) -> 
             batch = pa.RecordBatch.from_arrays(columns, [str(i) for i in range(len(columns))])
             given = [GivenColumn(column) for column in columns]
             text = evaluate_text(program, [kind], [column.nullable for column in given])
-            works.append((program, kind, batch, given, text))
+            works.append(Work(batch, program, [kind], given, text))
     assert done == {*_OF_FLAGS, *_OF_DOUBLES, *_OF_WORDS, Operation.CHOOSE}
-    kernels = emulator.programs([text.text for *_, text in works])
-    for (program, kind, batch, given, text), kernel in zip(works, kernels, strict=True):
-        found = run_kernel(kernel, text, given, [kind], batch.num_rows)
-        wanted = NativeProgram(program, [kind]).evaluate(batch)
-        if found is None and "decimal_to_double" in text.text:
+    kernels = emulator.programs([work.made.text for work in works])
+    for work, kernel in zip(works, kernels, strict=True):
+        found, text = run_kernel(emulator, kernel, work), work.made.text
+        wanted = NativeProgram(work.program, work.types).evaluate(work.batch)
+        if found is None and "decimal_to_double" in text:
             continue  # beyond 2**53 the interpreter has more digits
-        assert (found is None) == (wanted is None), text.text
-        assert found is None or wanted is None or written(found) == written(wanted), text.text
+        assert (found is None) == (wanted is None), text
+        assert found is None or wanted is None or written(found) == written(wanted), text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,28 +16,37 @@ from bamquery.engine.pipeline.instructions import Operation, Program
 from bamquery.engine.pipeline.outputs import program_of
 from bamquery.plan.expressions import ColumnRef, Expression
 from tests.unit.engine.cpu.pipeline.expressions import KINDS, batches, expressions_of_type, written
-from tests.unit.engine.cuda_pipeline.emulated_columns import GivenColumn, MadeColumn
+from tests.unit.engine.cuda_pipeline.emulated_columns import GivenColumn, MadeColumn, constants_of, start
 from tests.unit.engine.cuda_scan.emulator import EmulatedKernel, Emulator
 
 _EXAMPLES = 120
 """Of which about half are programs."""
 
 
-def run_kernel(
-    kernel: EmulatedKernel, made: ProgramKernel, columns: list[GivenColumn], types: list[Any], rows: int
-) -> list[pa.Array[Any]] | None:
+@dataclass(frozen=True, eq=False)
+class Work:
+    """A program over a batch, and its kernel's text."""
+
+    batch: pa.RecordBatch
+    program: Program
+    types: list[Any]
+    columns: list[GivenColumn]
+    made: ProgramKernel
+
+
+def run_kernel(emulator: Emulator, kernel: EmulatedKernel, work: Work) -> list[pa.Array[Any]] | None:
     """The outputs; None where the kernel says that something is lost."""
+    rows, types, made = work.batch.num_rows, work.types, work.made
     outputs = [MadeColumn(kind, rows) for kind in types]
     status = np.zeros(1 + len(types), np.uint32)
     packed = [
-        b"".join(column.packed for column in columns) or bytes(24),
-        struct.pack(f"<{len(made.constants)}q", *made.constants) or bytes(8),
+        b"".join(column.packed for column in work.columns) or bytes(24),
+        constants_of(made),
         b"".join(output.packed for output in outputs),
-        rows.to_bytes(8, "little"),
-        status.ctypes.data.to_bytes(8, "little"),
+        rows,
+        status.ctypes.data,
     ]
-    assert [len(one) for one in packed] == list(kernel.sizes)
-    kernel.run(packed, 2, 64)
+    start(emulator, kernel, *packed, grid=2, block=64)
     if status[0]:
         return None
     told = zip(outputs, made.nullable, status[1:].tolist(), strict=True)
@@ -53,20 +61,9 @@ def _given(program: Program, batch: pa.RecordBatch) -> list[GivenColumn]:
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Work:
-    """A program over a batch, and its kernel's text."""
-
-    batch: pa.RecordBatch
-    program: Program
-    types: list[Any]
-    columns: list[GivenColumn]
-    made: ProgramKernel
-
-
-def _corpus() -> list[_Work]:
+def _corpus() -> list[Work]:
     """Programs at random, the same each time: they are compiled together."""
-    found: list[_Work] = []
+    found: list[Work] = []
 
     @settings(max_examples=_EXAMPLES, derandomize=True, database=None, deadline=None, phases=[Phase.generate])
     @given(batches(), st.data())
@@ -80,7 +77,7 @@ def _corpus() -> list[_Work]:
         types = [some[place].type for place in places]
         columns = _given(program, batch)
         text = evaluate_text(program, types, [column.nullable for column in columns])
-        found.append(_Work(batch, program, types, columns, text))
+        found.append(Work(batch, program, types, columns, text))
 
     collect()
     return found
@@ -91,7 +88,7 @@ def test_generated_kernels_compute_what_the_interpreter_does(emulator: Emulator)
     kernels = emulator.programs([work.made.text for work in works])
     answers = 0
     for work, kernel in zip(works, kernels, strict=True):
-        found = run_kernel(kernel, work.made, work.columns, work.types, work.batch.num_rows)
+        found = run_kernel(emulator, kernel, work)
         rounds = any(step.operation is Operation.DECIMAL_TO_DOUBLE for step in work.program.steps)
         wanted = NativeProgram(work.program, work.types).evaluate(work.batch)
         if found is None:

@@ -206,7 +206,7 @@ class CudaAggregation:
     def _merge_words(self, states: Sequence[CudaGroups]) -> CudaGroups:
         kernels = self._kernels
         assert self._compiled is not None
-        keys = [kernels.concatenate([s.keys[i] for s in states]) for i in range(len(self._keys))]
+        keys = [kernels.concatenate([s.keys[i] for s in states]) for i in range(len(states[0].keys))]
         grouping = group_rows(kernels, keys, sum(state.groups for state in states))
         codes = grouping.codes
         given = [state.aggregates[0] for state in states]

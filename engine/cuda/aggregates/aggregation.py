@@ -96,7 +96,7 @@ class CudaAggregation:
         all_rows = not any(call.filter is not None for call in self._calls)
         self._reducing = reducing if all_rows and len(reducing) == len(self._calls) else None
         self._uses_programs = programs
-        self._compiled = compile_aggregates(self._calls, self._accumulators) if programs else None
+        self._compiled = compile_aggregates(self._calls) if programs else None
 
     @property
     def keys(self) -> tuple[Expression, ...]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
+from typing import Final
 
 import pyarrow as pa
 import pylibcudf as plc
 
 from bamquery.data_types.type_groups import value_type
 from bamquery.engine.cuda.aggregates.accumulator import (
-    Accumulator,
     GatheredWords,
     ReductionAggregate,
     StateColumns,
 )
+from bamquery.engine.cuda.aggregates.registry import accumulator_of
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.pipeline.cell_layout import CellPlace
@@ -28,6 +30,9 @@ from bamquery.engine.cuda.pipeline.group_cells import (
 from bamquery.engine.pipeline.instructions import AggregateKind, AggregateStep
 from bamquery.engine.pipeline.lowering import ProgramBuilder, Shape
 from bamquery.plan.expressions import AggregateCall
+
+_KEPT: Final = 256
+"""Programs: each is a few kilobytes."""
 
 
 class CompiledAggregates:
@@ -130,10 +135,10 @@ def _finishing(call: AggregateCall, place: CellPlace) -> Finishing:
     return Finishing(place.value, place.count, finish, unit, kind)
 
 
-def compile_aggregates(
-    calls: Sequence[AggregateCall], accumulators: Sequence[Accumulator]
-) -> CompiledAggregates | None:
-    """The calls as a program; None where there is none for some of them."""
+@functools.lru_cache(maxsize=_KEPT)
+def compile_aggregates(calls: tuple[AggregateCall, ...]) -> CompiledAggregates | None:
+    """The calls as a program, kept for the next statement that has the same; None where some have none."""
+    accumulators = [accumulator_of(call) for call in calls]
     builder, steps, known = ProgramBuilder(), [], []
     for call, accumulator in zip(calls, accumulators, strict=True):
         if not isinstance(accumulator, ReductionAggregate):

@@ -113,12 +113,7 @@ def merge_cells(
         given = pack_words(layout.kinds, [_address(word, _WORD) for word in words])
         launcher.start(
             launcher.kernel(_FILE, "cells_merge"),
-            *(
-                pack_words(layout.kinds, [_address(word, _WORD) for word in words]),
-                where,
-                count,
-                cells.packed(),
-            ),
+            *(given, where, count, cells.packed()),
             grid=launcher.grid(count),
             stream=session.driver_stream,
         )

@@ -267,7 +267,12 @@ class ScanState(ScanClock, Closeable):
         return f"{self.session.gpu.name}-{self.block_bytes}-{self.io_cores}"
 
     def _gpu_profile(self) -> GpuProfile:
-        return GpuProfile.load(self._profile_key) or GpuProfile.nominal(self.io_cores)
+        known, key = self.resources.profiles, self._profile_key
+        found = known.get(key) or GpuProfile.load(key)
+        if found is None:
+            return GpuProfile.nominal(self.io_cores)
+        known[key] = found
+        return found
 
     def _cost_model(self) -> CostModel:
         if not self.direct:
@@ -289,6 +294,7 @@ class ScanState(ScanClock, Closeable):
     def take_rates(self, measured: GpuProfile) -> None:
         """Plan by what was measured, here and in later processes."""
         measured.keep(self._profile_key)
+        self.resources.profiles[self._profile_key] = measured
         self.rates = measured
         self.model = self._cost_model()
         self.corrections = Corrections(self.model)

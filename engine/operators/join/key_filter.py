@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Generic
 
 import pyarrow as pa
@@ -36,6 +37,8 @@ _MOST_VALUES: Final = 64
 """Different keys that are named one by one; more are a column."""
 _MOST_ROWS: Final = 1 << 20
 """Build rows beyond which nobody collects their keys."""
+_FEW_ROWS: Final = 1 << 17
+"""Build rows of a frame whose keys are copied from a GPU as they are."""
 _MOST_BYTES: Final = 1 << 24
 """Of collected keys."""
 _COPIES: Final = 2
@@ -161,6 +164,30 @@ class KeySummary(Closeable, Generic[Frame]):
         self._memory.close()
 
 
+@dataclass(frozen=True, slots=True)
+class _SeenKeys:
+    """Of some build rows: how many, how many of their keys are not null, and the bounds of these."""
+
+    rows: int
+    valid: int
+    least: pa.Scalar[Any]
+    greatest: pa.Scalar[Any]
+
+
+def _seen_keys(column: pa.Array[Any]) -> _SeenKeys:
+    ends: Any = pc.min_max(column)
+    return _SeenKeys(len(column), len(column) - column.null_count, ends["min"], ends["max"])
+
+
+def _bounds_of(seen: Sequence[_SeenKeys], kind: pa.DataType) -> tuple[pa.Scalar[Any], pa.Scalar[Any]]:
+    """Of all keys together; null where there is none."""
+    if len(seen) == 1:
+        return seen[0].least, seen[0].greatest
+    ends = [end for keys in seen for end in (keys.least, keys.greatest)]
+    together: Any = pc.min_max(pa.array([end.as_py() for end in ends], kind))
+    return together["min"], together["max"]
+
+
 class _OneKeySummary(Generic[Frame]):
     def __init__(
         self,
@@ -188,6 +215,7 @@ class _OneKeySummary(Generic[Frame]):
         self._groups = device.aggregation((column,), ())
         self._fields = (*_COUNTS, Field("least", key.type), Field("greatest", key.type))
         self._states: list[Any] = []
+        self._seen: list[_SeenKeys] = []
         self._rows = 0
         # Floating-point numbers are told apart by more than they are compared by: their bounds are enough.
         self._names_values = not pa.types.is_floating(key.type)
@@ -199,13 +227,21 @@ class _OneKeySummary(Generic[Frame]):
 
     def add_column(self, keys: Frame) -> None:
         device = self._device
-        self._states.append(self._bounds.partial(keys))
-        self._rows += device.row_count(keys)
+        rows = device.row_count(keys)
+        self._rows += rows
         if self._rows > _MOST_ROWS:
             self._name_none()
+        found: pa.Array[Any] | None = None
+        if self._names_values and rows <= _FEW_ROWS and device.task_size > 1:
+            # One copy of them costs less than asking a GPU what is to be known.
+            column = device.to_arrow(keys, [Field("key", self._key.type)]).column(0)
+            self._seen.append(_seen_keys(column))
+            found = distinct_values([column])
+        else:
+            self._states.append(self._bounds.partial(keys))
         if not self._names_values:
             return
-        found = self._distinct(keys)
+        found = self._distinct(keys) if found is None else found
         self._bytes += found.nbytes
         if self._bytes <= _MOST_BYTES and self._hold(_COPIES * self._bytes + self._table_bytes(len(found))):
             self._values.append(found)
@@ -238,14 +274,19 @@ class _OneKeySummary(Generic[Frame]):
         self._hold(0)
 
     def publish(self) -> None:
-        if not self._states:
+        seen = list(self._seen)
+        if self._states:
+            merged = self._bounds.final(self._bounds.merge(self._states))
+            rows, values, low, high = (
+                column[0] for column in self._device.to_arrow(merged, self._fields).columns
+            )
+            seen.append(_SeenKeys(rows.as_py(), values.as_py(), low, high))
+        if not seen:
             return
-        merged = self._bounds.final(self._bounds.merge(self._states))
-        rows, values, least, greatest = (
-            column[0] for column in self._device.to_arrow(merged, self._fields).columns
-        )
-        or_null = self._nulls_equal and values.as_py() < rows.as_py()
-        if not values.as_py():
+        valid = sum(keys.valid for keys in seen)
+        least, greatest = _bounds_of(seen, self._key.type)
+        or_null = self._nulls_equal and valid < sum(keys.rows for keys in seen)
+        if not valid:
             if or_null:
                 self._dynamic_filter.set_conditions([DynamicCondition(None)])
             return  # else no row has a partner, which the join sees by itself

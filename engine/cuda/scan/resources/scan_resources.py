@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from bamquery.engine.cuda.launcher import Launcher
-from bamquery.engine.cuda.scan.path_rates import HostTimes
+from bamquery.engine.cuda.scan.path_rates import GpuProfile, HostTimes
 from bamquery.engine.cuda.scan.resources.host_blocks import HostBlocks
 from bamquery.engine.cuda.scan.resources.pinned_files import PinnedFiles
 from bamquery.engine.cuda.scan.resources.resident_runs import ResidentRuns
@@ -41,6 +41,8 @@ class ScanResources:
         self.launcher: Final = Launcher(gpu, session.lock)
         self.runs: Final = ResidentRuns(self.blocks, self.launcher)
         self.host_times: Final = HostTimes()
+        self.profiles: Final[dict[str, GpuProfile]] = {}
+        """What was measured of this GPU, by what it was measured for."""
         self._gpu = gpu
         self._rings: dict[RingShape, Rings] = {}
         self._streams: dict[bool, list[Any]] = {False: [], True: []}

@@ -49,6 +49,7 @@ class SettingValues(TypedDict, total=False):
     threads: int | None
     memory_limit: int | str | None
     gpu_memory_limit: int | str | None
+    gpu_cache_limit: int | str | None
     reader: Literal["auto", "mapped", "queues", "direct"] | None
     block_size: int | str | None
     io_cores: int | None
@@ -83,6 +84,8 @@ class Settings:
     """Bytes that operators may hold (hash tables, sorts); None: half of the memory there is."""
     gpu_memory_limit: int | None = None
     """Bytes of GPU memory that columns and what they are made of may take; None: what the GPU has."""
+    gpu_cache_limit: int | None = None
+    """Bytes of GPU memory in which columns stay that are often asked for; 0: none, None: a third of it."""
     reader: str = "auto"
     """`mapped`: files through the page cache; `direct`: past it (O_DIRECT); `auto`: mapped."""
     block_size: int = 512
@@ -222,6 +225,11 @@ def parse_bytes(value: object) -> int:
     return size
 
 
+def _parse_bytes_or_none(value: object) -> int:
+    """As `parse_bytes`, and 0."""
+    return 0 if str(value).strip() == "0" else parse_bytes(value)
+
+
 def _parse_threads(value: object) -> int:
     return _parse_count(value, 1, 1024)
 
@@ -332,6 +340,7 @@ _PARSERS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
         "threads": _parse_threads,
         "memory_limit": parse_bytes,
         "gpu_memory_limit": parse_bytes,
+        "gpu_cache_limit": _parse_bytes_or_none,
         "reader": _one_of("auto", "mapped", "queues", "direct"),
         "block_size": _parse_block_size,
         "io_cores": _parse_io_cores,

@@ -15,6 +15,7 @@ from pylibcudf.types import TypeId
 
 from bamquery.data_types.type_groups import value_type
 from bamquery.engine.cuda.aggregates.aggregation import CudaAggregation
+from bamquery.engine.cuda.cache.cached_scan import scan_columns
 from bamquery.engine.cuda.capabilities import CUDA
 from bamquery.engine.cuda.device_memory import memory_errors
 from bamquery.engine.cuda.expressions.evaluation import evaluate_columns
@@ -25,7 +26,6 @@ from bamquery.engine.cuda.keys.portions import row_width
 from bamquery.engine.cuda.keys.sorting import sort_frame
 from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.pipeline.compiled_expressions import compiled_columns
-from bamquery.engine.cuda.scan.scan import scan_on_gpu
 from bamquery.engine.cuda.session import CudaSession, open_session
 from bamquery.engine.cuda.transfer import record_batches as transfer
 from bamquery.engine.cuda.transfer.upload import upload
@@ -86,8 +86,8 @@ class CudaDevice:
         return 16
 
     def scan(self, work: ScanWork[CudaFrame]) -> Generator[CudaFrame, None, None]:
-        """Read a stored table's chunks itself: see `bamquery.engine.operators.scan.device_scan`."""
-        return scan_on_gpu(self.session, self, work)
+        """Read a stored table itself: see `bamquery.engine.operators.scan.device_scan`."""
+        return scan_columns(self.session, self, work)
 
     def from_arrow(self, batch: pa.RecordBatch) -> CudaFrame:
         """The batch's columns, copied."""

@@ -13,6 +13,7 @@ from rmm.pylibrmm.stream import Stream
 
 from bamquery.driver.gpu import wait as gpu_wait
 from bamquery.driver.gpu.device import Gpu
+from bamquery.engine.cuda.cache.column_cache import ColumnCache
 from bamquery.engine.cuda.device_memory import device_pool, memory_limit_error
 from bamquery.engine.cuda.launcher import Launcher
 from bamquery.engine.cuda.read_back import ReadBack
@@ -21,6 +22,8 @@ from bamquery.statement_context.cancellation import check_cancelled
 
 _STUCK_DEADLINE_S: Final = 1.0
 """Where a wait before this one was given up: the GPU may still be as it was then."""
+
+_CACHE_PART: Final = 3
 
 _sessions: dict[tuple[int, int | None], CudaSession] = {}
 _gpus: dict[int, tuple[Gpu, threading.RLock]] = {}
@@ -38,6 +41,7 @@ class CudaSession:
             function takes one, so that the limit holds.
         stream: where libcudf works; pass it as `stream`. Work on it follows in order, whichever thread asks.
         driver_stream: the same stream as the driver's interface has it (`CUstream`), for launches and events.
+        column_cache: columns of stored tables that stay in `memory`.
         lock: for what only one thread may do at a time with `gpu`.
     """
 
@@ -53,7 +57,10 @@ class CudaSession:
         self.limit: Final = limit
         self.enter()
         pool = device_pool(ordinal)
-        self.memory: Final = pool if limit is None else rmm.mr.LimitingResourceAdaptor(pool, limit)
+        self.column_cache: Final = ColumnCache()
+        limited = pool if limit is None else rmm.mr.LimitingResourceAdaptor(pool, limit)
+        # Before a query fails for want of memory, the cache makes room.
+        self.memory: Final = rmm.mr.FailureCallbackResourceAdaptor(limited, self._make_room)
         # A blocking stream, unlike the driver's: cuDF, CuPy and torch use the default stream, so what they
         # still do with a column that came from here ends before its memory is used again.
         self.stream: Final = Stream()
@@ -77,6 +84,23 @@ class CudaSession:
     def read_back(self) -> ReadBack:
         """Words that kernels tell the host."""
         return ReadBack(self)
+
+    def cache_limit(self, asked: int | None) -> int:
+        """Bytes that `column_cache` may hold, the default filled in: a third of the memory there may be."""
+        if asked is not None:
+            return asked if self.limit is None else min(asked, self.limit)
+        return (self._total if self.limit is None else min(self.limit, self._total)) // _CACHE_PART
+
+    @functools.cached_property
+    def _total(self) -> int:
+        """Bytes of the GPU's memory."""
+        self.enter()
+        _, total = self.gpu.cuda("ask for the GPU's memory", "cuMemGetInfo")
+        return int(total)
+
+    def _make_room(self, nbytes: int) -> bool:
+        """Whether memory that could not be had may be there now."""
+        return self.column_cache.clear() > 0
 
     def enter(self) -> None:
         """Make this thread's CUDA calls go to this GPU."""

@@ -110,6 +110,8 @@ class ColumnProfile:
     """Reads that fetched the vectors of surviving rows."""
     fetched_blocks: int = 0
     """Reads that fetched the blocks of surviving rows."""
+    cached: int = 0
+    """Parts of the table whose rows were in the GPU's memory."""
     vectors_total: int = 0
     """Vectors of the chunks that the scan came to."""
     vectors_pruned: int = 0
@@ -140,8 +142,13 @@ class ColumnProfile:
 
     @property
     def strategy(self) -> str:
-        """The ways it was read, most used first: `stream`, `vectors, blocks`; empty if never."""
-        counts = {"stream": self.streamed, "vectors": self.fetched_vectors, "blocks": self.fetched_blocks}
+        """The ways it was read, most used first: `stream`, `vectors, blocks`, `cached`; empty if never."""
+        counts = {
+            "stream": self.streamed,
+            "vectors": self.fetched_vectors,
+            "blocks": self.fetched_blocks,
+            "cached": self.cached,
+        }
         return ", ".join(sorted((name for name, n in counts.items() if n), key=lambda name: -counts[name]))
 
     def to_dict(self) -> dict[str, Any]:
@@ -152,6 +159,7 @@ class ColumnProfile:
             "streamed": self.streamed,
             "fetched_vectors": self.fetched_vectors,
             "fetched_blocks": self.fetched_blocks,
+            "cached": self.cached,
             "vectors_total": self.vectors_total,
             "vectors_pruned": self.vectors_pruned,
             "vectors_read": self.vectors_read,

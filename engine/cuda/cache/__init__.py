@@ -1,0 +1,1 @@
+"""Columns of stored tables that stay in a GPU's memory, and scans of them."""

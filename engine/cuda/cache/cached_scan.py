@@ -1,0 +1,211 @@
+"""Scans of tables whose columns are in the GPU's memory: conditions are computed there, and rows picked."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from bamquery.engine.cuda.cache.column_cache import (
+    CachedColumn,
+    ColumnKey,
+    cached,
+    column_key,
+)
+from bamquery.engine.cuda.frames import CudaFrame, make_frame
+from bamquery.engine.cuda.scan.scan import scan_on_gpu
+from bamquery.engine.cuda.session import CudaSession
+from bamquery.engine.device import Device
+from bamquery.engine.operators.scan.chunk_selection import SelectionPlan
+from bamquery.engine.operators.scan.device_scan import ScanWork
+from bamquery.engine.operators.scan.filter_order import AdaptiveFilterOrder, FilterStep
+from bamquery.engine.pipeline.lowering import is_covered
+from bamquery.errors import MemoryLimitError
+from bamquery.plan.expressions import Call, ColumnRef, Expression
+from bamquery.plan.rewriting import substitute
+from bamquery.storage.format.storable_types import is_string_like, value_bits
+from bamquery.storage.fragments.fragment import Fragment
+from bamquery.storage.fragments.plain_size import stored_bytes, string_bytes
+
+_PIECE: Final = 1 << 26
+"""Rows that are looked at together: what is made of them takes memory beside the columns."""
+_OFFSET_BYTES: Final = 8
+_MOST_ROWS: Final = 2**31 - 1
+"""Of libcudf's columns."""
+
+
+def scan_columns(
+    session: CudaSession, device: Device[CudaFrame], work: ScanWork[CudaFrame]
+) -> Generator[CudaFrame, None, None]:
+    """As `scan_on_gpu`, of columns in the cache where they all are, or have been wanted often enough.
+
+    Raises:
+        as `scan_on_gpu`.
+    """
+    limit = session.cache_limit(work.context.settings.gpu_cache_limit)
+    if not limit or not _may_be_cached(work):
+        yield from scan_on_gpu(session, device, work)
+        return
+    names = list(work.columns)
+    keys = [column_key(work.fragments, name) for name in names]
+    found = session.column_cache.find(keys, limit)
+    held = {name: one for name, one in zip(names, found, strict=True) if one is not None}
+    missing = {name: key for name, key in zip(names, keys, strict=True) if name not in held}
+    here = [key for name, key in zip(names, keys, strict=True) if name in held]
+    if missing and not _fetch(session, device, work, missing, held, here, limit):
+        try:
+            yield from scan_on_gpu(session, device, work)
+        finally:
+            for name, key in missing.items():
+                session.column_cache.note_read(key, work.profile.columns[name].counters.bytes)
+        return
+    yield from _CachedScan(session, device, work, held).frames()
+
+
+def _may_be_cached(work: ScanWork[CudaFrame]) -> bool:
+    """Whether nothing is asked of the scan but rows."""
+    settings = work.context.settings
+    plain = settings.reader in ("auto", "mapped") and settings.strategy == "auto"
+    return (
+        0 < sum(fragment.rows for fragment in work.fragments) <= _MOST_ROWS
+        and plain
+        and not settings.profile_vectors
+        and settings.verifies
+        and not settings.verifies_all
+        and work.plan.numbers is None
+    )
+
+
+def _fetch(  # noqa: PLR0917 - of one scan
+    session: CudaSession,
+    device: Device[CudaFrame],
+    work: ScanWork[CudaFrame],
+    missing: dict[str, ColumnKey],
+    held: dict[str, CachedColumn],
+    kept: Sequence[ColumnKey],
+    limit: int,
+) -> bool:
+    """Read columns that are not here whole, where they are worth it; False: the scan goes on without."""
+    cache = session.column_cache
+    sizes = {key: _sizes(work.fragments, name) for name, key in missing.items()}
+    if not cache.admits(sizes, limit, kept):
+        return False
+    schema = work.plan.schema
+    positions = tuple(schema.get_field_index(name) for name in missing)
+    everything = SelectionPlan(positions, (), schema, AdaptiveFilterOrder([], []))
+    whole = replace(work, plan=everything, ranges=(), columns=list(missing))
+    try:
+        frames = list(scan_on_gpu(session, device, whole))
+        for place, (name, key) in enumerate(missing.items()):
+            together = device.concatenate([device.select(frame, [place]) for frame in frames])
+            held[name] = cached(name, together.columns[0])
+            if not cache.put(key, held[name], limit, [*kept, *missing.values()]):
+                return False
+    except MemoryLimitError:
+        return False
+    return True
+
+
+def _sizes(fragments: Sequence[Fragment], name: str) -> tuple[int, int]:
+    """About what a column takes as libcudf has it, and what it takes in files."""
+    places = [(fragment, fragment.column_index(name)) for fragment in fragments]
+    rows = sum(fragment.rows for fragment in fragments)
+    kind = fragments[0].schema.field(places[0][1]).type
+    if is_string_like(kind):
+        size = rows * _OFFSET_BYTES + sum(string_bytes(*place) for place in places)
+    else:
+        size = rows * max(value_bits(kind) // 8, 1) + rows // 8
+    return size, sum(stored_bytes(*place) for place in places)
+
+
+class _CachedScan:
+    """One scan of columns that are all here; one thread uses it."""
+
+    def __init__(
+        self,
+        session: CudaSession,
+        device: Device[CudaFrame],
+        work: ScanWork[CudaFrame],
+        held: dict[str, CachedColumn],
+    ) -> None:
+        self._session = session
+        self._device = device
+        self._work = work
+        schema = work.plan.schema
+        self._held = {schema.get_field_index(name): one.column for name, one in held.items()}
+        self._rows = sum(fragment.rows for fragment in work.fragments)
+
+    def frames(self) -> Generator[CudaFrame, None, None]:
+        """One for each piece of the table that has rows which pass, in row order."""
+        self._session.enter()
+        steps = self._work.plan.next_steps()
+        for begin in range(0, self._rows, _PIECE):
+            self._work.check()
+            rows = min(_PIECE, self._rows - begin)
+            self._count(rows)
+            columns = tuple(self._held)
+            whole = make_frame([self._held[column] for column in columns], self._rows)
+            frame = _Columns(self._device.slice(whole, begin, rows), columns)
+            passed = self._filter(frame, steps)
+            if passed is not None:
+                yield passed
+
+    def _filter(self, frame: _Columns, steps: Sequence[FilterStep]) -> CudaFrame | None:
+        plan = self._work.plan
+        together = [step for step in steps if not step.can_fail and is_covered(step.predicate)]
+        waiting = [step for step in steps if step not in together]
+        if together:
+            frame = self._keep(frame, together, waiting)
+        while waiting and frame.frame.rows:
+            step = plan.order.choose_next(waiting, lambda one: float(len(one.columns)))
+            waiting.remove(step)
+            frame = self._keep(frame, [step], waiting)
+        if not frame.frame.rows:
+            return None
+        return frame.select(self._device, plan.outputs)
+
+    def _keep(self, frame: _Columns, steps: Sequence[FilterStep], waiting: Sequence[FilterStep]) -> _Columns:
+        """The rows that pass some steps, and of the columns those that are wanted from here on."""
+        plan, device = self._work.plan, self._device
+        columns = tuple(dict.fromkeys(column for step in steps for column in step.columns))
+        condition = _conjunction(steps, columns, plan)
+        before = frame.frame.rows
+        passed = device.matching_positions(condition, frame.select(device, columns))
+        if len(steps) == 1:
+            plan.order.learn(steps[0], before, len(passed))
+        wanted = tuple(dict.fromkeys((*plan.outputs, *(c for step in waiting for c in step.columns))))
+        kept = frame.select(device, wanted)
+        return _Columns(kept if len(passed) == before else device.take(kept, passed), wanted)
+
+    def _count(self, rows: int) -> None:
+        profile = self._work.profile
+        with profile.lock:
+            profile.rows_scanned += rows
+            for column in profile.columns.values():
+                column.cached += 1
+                column.rows_needed += rows
+
+
+class _Columns:
+    """A frame, and which columns of the schema its own are."""
+
+    def __init__(self, frame: CudaFrame, columns: tuple[int, ...]) -> None:
+        self.frame = frame
+        self._columns = columns
+
+    def select(self, device: Device[CudaFrame], columns: Sequence[int]) -> CudaFrame:
+        """Those columns, by position in the schema."""
+        return device.select(self.frame, [self._columns.index(column) for column in columns])
+
+
+def _conjunction(steps: Sequence[FilterStep], columns: Sequence[int], plan: SelectionPlan) -> Expression:
+    """All steps' conditions over a frame of those columns."""
+    found = []
+    for step in steps:
+        fields = [plan.schema.field(column) for column in step.columns]
+        references = [
+            ColumnRef(columns.index(column), field.name, field.type)
+            for column, field in zip(step.columns, fields, strict=True)
+        ]
+        found.append(substitute(step.predicate, references))
+    return found[0] if len(found) == 1 else Call("and", tuple(found), found[0].type)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import threading
 from collections.abc import Callable
 from typing import Any, Final
@@ -13,6 +14,8 @@ from rmm.pylibrmm.stream import Stream
 from bamquery.driver.gpu import wait as gpu_wait
 from bamquery.driver.gpu.device import Gpu
 from bamquery.engine.cuda.device_memory import device_pool, memory_limit_error
+from bamquery.engine.cuda.launcher import Launcher
+from bamquery.engine.cuda.read_back import ReadBack
 from bamquery.errors import GpuError
 from bamquery.statement_context.cancellation import check_cancelled
 
@@ -64,6 +67,16 @@ class CudaSession:
     def name(self) -> str:
         """As settings spell the device."""
         return f"cuda:{self.ordinal}"
+
+    @functools.cached_property
+    def launcher(self) -> Launcher:
+        """Starts kernels on this GPU."""
+        return Launcher(self.gpu, self.lock)
+
+    @functools.cached_property
+    def read_back(self) -> ReadBack:
+        """Words that kernels tell the host."""
+        return ReadBack(self)
 
     def enter(self) -> None:
         """Make this thread's CUDA calls go to this GPU."""

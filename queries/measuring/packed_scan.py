@@ -19,10 +19,10 @@ from typing import Any, Final
 import numpy as np
 
 from bamquery.driver.gpu.device import Gpu
+from bamquery.engine.cuda.launcher import KERNELS, THREADS, WARPS
 from bamquery.engine.cuda.scan.kernel_tables.packed_requests import SCALE, SLACK
 from bamquery.engine.cuda.scan.kernel_tables.predicates import FusedPredicate, Term
 from bamquery.engine.cuda.scan.kernel_tables.requests import VECTOR
-from bamquery.engine.cuda.scan.resources.launcher import KERNELS, THREADS, WARPS
 from bamquery.errors import BamQueryError
 from bamquery.queries.arguments import count, positive
 from bamquery.queries.measuring.machine import describe_machine

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from bamquery.closeable import Closeable
 from bamquery.engine.cuda.frames import CudaFrame
+from bamquery.engine.cuda.launcher import Launcher
 from bamquery.engine.cuda.scan.columns.dictionaries import Dictionaries
 from bamquery.engine.cuda.scan.columns.scan_column import scan_column
 from bamquery.engine.cuda.scan.kernel_tables.predicates import FusedPredicate, fuse
 from bamquery.engine.cuda.scan.path_rates import GpuProfile, direct_model
-from bamquery.engine.cuda.scan.resources.launcher import Launcher
 from bamquery.engine.cuda.scan.resources.pinned_files import (
     ChangeStamp,
     FileLook,

@@ -9,6 +9,7 @@ import numpy as np
 import rmm
 from numpy.typing import NDArray
 
+from bamquery.engine.cuda.launcher import WARPS
 from bamquery.engine.cuda.scan.chunk.chunk_sizes import ListedChunk
 from bamquery.engine.cuda.scan.columns.scan_column import Form, ScanColumn, scan_column
 from bamquery.engine.cuda.scan.kernel_tables.packed_requests import (
@@ -20,7 +21,6 @@ from bamquery.engine.cuda.scan.kernel_tables.requests import PLACE, VECTOR, Chun
 from bamquery.engine.cuda.scan.resources.cached_pages import is_cached
 from bamquery.engine.cuda.scan.resources.counter_board import CounterBoard, Slot, Uploads
 from bamquery.engine.cuda.scan.resources.host_blocks import HostBlock
-from bamquery.engine.cuda.scan.resources.launcher import WARPS
 from bamquery.engine.cuda.scan.resources.pinned_files import FilePlaces
 from bamquery.engine.cuda.scan.resources.rings import Rings
 from bamquery.engine.cuda.scan.scan_clock import StreamTime

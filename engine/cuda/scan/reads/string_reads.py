@@ -17,13 +17,13 @@ import numpy as np
 import pyarrow as pa
 import rmm
 
+from bamquery.engine.cuda.launcher import SCAN_THREADS
 from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory
 from bamquery.engine.cuda.scan.chunk.row_selection import Selection
 from bamquery.engine.cuda.scan.columns.device_columns import DeviceStrings
 from bamquery.engine.cuda.scan.reads.accounting import ColumnRead
 from bamquery.engine.cuda.scan.reads.gather_rows import pad_size
 from bamquery.engine.cuda.scan.resources.counter_board import Slot
-from bamquery.engine.cuda.scan.resources.launcher import SCAN_THREADS
 from bamquery.storage.format.layout import Extent
 
 _TILE: Final = 1024

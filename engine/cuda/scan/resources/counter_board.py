@@ -10,8 +10,8 @@ import numpy as np
 import rmm
 from numpy.typing import NDArray
 
+from bamquery.engine.cuda.launcher import Launcher
 from bamquery.engine.cuda.scan.resources.host_blocks import HostBlock, HostBlocks
-from bamquery.engine.cuda.scan.resources.launcher import Launcher
 from bamquery.engine.cuda.session import CudaSession
 
 _BYTES: Final = 256 << 10

@@ -8,9 +8,9 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from bamquery.engine.cuda.launcher import Launcher
 from bamquery.engine.cuda.scan.resources.fragment_runs import runs
 from bamquery.engine.cuda.scan.resources.host_blocks import HostBlocks
-from bamquery.engine.cuda.scan.resources.launcher import Launcher
 from bamquery.engine.cuda.scan.resources.resident_vectors import ResidentVectors
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.storage.fragments.fragment import Fragment

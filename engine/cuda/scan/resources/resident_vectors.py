@@ -19,6 +19,7 @@ import numpy as np
 import rmm
 from numpy.typing import NDArray
 
+from bamquery.engine.cuda.launcher import Launcher
 from bamquery.engine.cuda.scan.kernel_tables.packed_requests import (
     PACKED,
     PayloadRanges,
@@ -30,7 +31,6 @@ from bamquery.engine.cuda.scan.kernel_tables.zones import packed_bounds_of, part
 from bamquery.engine.cuda.scan.resources.counter_board import Uploads
 from bamquery.engine.cuda.scan.resources.fragment_runs import RUN_VECTORS, way_stored
 from bamquery.engine.cuda.scan.resources.host_blocks import HostBlocks
-from bamquery.engine.cuda.scan.resources.launcher import Launcher
 from bamquery.engine.cuda.scan.resources.row_bytes import RowBytes
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.storage.encodings.encoding import BufferShape, ColumnShape

@@ -9,9 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from bamquery.engine.cuda.launcher import Launcher
 from bamquery.engine.cuda.scan.path_rates import HostTimes
 from bamquery.engine.cuda.scan.resources.host_blocks import HostBlocks
-from bamquery.engine.cuda.scan.resources.launcher import Launcher
 from bamquery.engine.cuda.scan.resources.pinned_files import PinnedFiles
 from bamquery.engine.cuda.scan.resources.resident_runs import ResidentRuns
 from bamquery.engine.cuda.scan.resources.rings import Rings, RingShape
@@ -38,7 +38,7 @@ class ScanResources:
         gpu = session.gpu
         self.blocks: Final = HostBlocks(gpu)
         self.maps: Final = PinnedFiles(gpu)
-        self.launcher: Final = Launcher(gpu, session.lock)
+        self.launcher: Final[Launcher] = session.launcher
         self.runs: Final = ResidentRuns(self.blocks, self.launcher)
         self.host_times: Final = HostTimes()
         self._gpu = gpu

@@ -224,7 +224,7 @@ class Recorder:
 
 @pytest.fixture
 def launch(scan_modules: None) -> Any:
-    from bamquery.engine.cuda.scan.resources.launcher import Launcher
+    from bamquery.engine.cuda.launcher import Launcher
 
     recorder = Recorder()
     gpu: Any = type("Gpu", (), {"cuda": recorder})()

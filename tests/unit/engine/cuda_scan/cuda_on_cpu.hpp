@@ -226,6 +226,13 @@ T atomicAdd(T* word, U more) {
 inline std::uint32_t atomicMax(std::uint32_t* word, std::uint32_t value) {
   return std::exchange(*word, std::max(*word, value));
 }
+inline std::uint32_t atomicMin(std::uint32_t* word, std::uint32_t value) {
+  return std::exchange(*word, std::min(*word, value));
+}
+template <typename T>
+T atomicCAS(T* word, T expected, T desired) {
+  return *word == expected ? std::exchange(*word, desired) : *word;
+}
 
 namespace bamquery::warps {
 inline std::uint32_t lane() { return emulated::running->thread % 32; }

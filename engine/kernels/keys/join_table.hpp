@@ -24,7 +24,7 @@ struct WordTable {
   uint32_t unused;
 
   __device__ uint64_t first_place(unsigned long long word) const {
-    return word == kNoWord ? static_cast<uint64_t>(mask) + 1 : mix_bits(word) & mask;
+    return word == kNoWord ? static_cast<uint64_t>(mask) + 1 : mix_key(word) & mask;
   }
 
   __device__ uint64_t next_place(uint64_t place) const { return (place + 1) & mask; }

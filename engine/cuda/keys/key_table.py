@@ -25,6 +25,8 @@ _WORD_BYTES: Final = 8
 _WORD_PLACE: Final = 16
 _ROW_PLACE: Final = 4
 _LEAST_PLACES: Final = 64
+_LARGEST_SHARE: Final = 8
+"""Part of `gpu_memory_limit` that keys in a table may take; a table without them takes a quarter of that."""
 _NO_ROW, _NO_OTHER_ROW = 2**32 - 1, 2**32 - 2
 """Of build and of probe rows whose last columns nobody has: no two are equal."""
 _INT32: Final = pa.int32()
@@ -59,8 +61,9 @@ class KeyTable:
             nulls_equal = [*nulls_equal[:first], True]
         self._columns = self._fold(columns, rows, _NO_ROW)
         self._unequal = sum(1 << i for i, equal in enumerate(nulls_equal) if not equal)
-        self._words = _has_words(self._columns, equal=nulls_equal[0])
         self._places = _place_count(rows)
+        words_fit = _fits(kernels, (self._places + 1) * _WORD_PLACE)
+        self._words = words_fit and _has_words(self._columns, equal=nulls_equal[0])
         self._packed = pack_column(self._columns[0]) if self._words else pack_columns(self._columns)
         size = (self._places + 1) * _WORD_PLACE if self._words else self._places * _ROW_PLACE
         self._memory: Final = new_memory(kernels, size)
@@ -198,6 +201,12 @@ def _has_words(columns: Sequence[plc.Column], *, equal: bool) -> bool:
         return False
     null_finds_null = equal and columns[0].null_count() > 0
     return not null_finds_null and plc.types.size_of(columns[0].type()) <= _WORD_BYTES
+
+
+def _fits(kernels: Kernels, size: int) -> bool:
+    """Whether so large a table leaves the memory limit to others."""
+    limit = kernels.session.limit
+    return limit is None or size <= limit // _LARGEST_SHARE
 
 
 def _place_count(rows: int) -> int:

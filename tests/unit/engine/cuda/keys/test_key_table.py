@@ -197,6 +197,19 @@ def test_places_that_are_taken(
     _check(device, _keys(kinds, 200, 13), build, [False] * len(kinds))
 
 
+@pytest.mark.parametrize("equal", [False, True])
+def test_tables_under_a_limit_have_no_words(
+    device: Any, monkeypatch: pytest.MonkeyPatch, equal: bool
+) -> None:
+    probe, build = (_keys(["int64"], rows, seed) for rows, seed in ((300, 15), (200, 16)))
+    sizes = []
+    for limit in (1 << 30, 1 << 14):
+        monkeypatch.setattr(device.session, "limit", limit)
+        _check(device, probe, build, [equal])
+        sizes.append(_table(device, _keys(["int64"], 200, 17, 0), [equal]).nbytes)
+    assert sizes == [16 * 513, 4 * 512]
+
+
 def test_pairs_beside_rows_that_have_none(device: Any) -> None:
     from bamquery.engine.cuda.keys.row_pairs import pairs_and_rows_alone
 

@@ -103,7 +103,6 @@ def check_portions(device: Device[Any], monkeypatch: pytest.MonkeyPatch) -> None
     """Rows in portions, in several frames on several threads, and in parts, are the same rows."""
     table = device.join_table(device.empty([Field("k", pa.int64())]), [False])
     module = sys.modules[type(table).__module__]
-    monkeypatch.setattr(module, "_PORTION", 8)
     monkeypatch.setattr(module, "_LARGEST", 64)
     for gathered, many in ((_MANY, _MANY), (4, _MANY), (4, 30)):
         monkeypatch.setattr(framing, "GATHERED_ROWS", gathered)

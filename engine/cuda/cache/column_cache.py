@@ -126,9 +126,8 @@ class ColumnCache:
                 wanted = self._wanted.get(key)
                 if wanted is None or wanted.uses < _LEAST_USES or wanted.read < stored:
                     return False
-            return (
-                self._victims({key: size for key, (size, _) in sizes.items()}, limit, set(kept)) is not None
-            )
+            in_memory = {key: size for key, (size, _) in sizes.items()}
+            return self._victims(in_memory, limit, set(kept)) is not None
 
     def put(self, key: ColumnKey, column: CachedColumn, limit: int, kept: Iterable[ColumnKey] = ()) -> bool:
         """Hold a column in place of such as are wanted less; False where there is no room for it."""
@@ -144,7 +143,7 @@ class ColumnCache:
             return True
 
     def clear(self) -> int:
-        """Let go of all columns; how many bytes they were. Queries that read them keep them till their end."""
+        """Let go of all columns; how many bytes they were. Queries that read them keep them as long."""
         with self._lock:
             freed, self._bytes = self._bytes, 0
             self._held.clear()

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pylibcudf as plc
-from pylibcudf.binaryop import BinaryOperator
-from pylibcudf.types import NullOrder, Order, TypeId
 
 from bamquery.engine.cuda.expressions.evaluation import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame, make_frame
-from bamquery.engine.cuda.kernels import INT64, Kernels
+from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.keys.portions import (
     even_ends,
     fitting_ends,
@@ -24,8 +22,10 @@ from bamquery.engine.cuda.keys.portions import (
     longest,
     portion_bytes,
     row_width,
+    string_bytes,
     string_lengths,
 )
+from bamquery.engine.cuda.keys.row_pairs import RowFlags, RowPairs, pairs_and_rows_alone
 from bamquery.engine.cuda.vectors import Vector
 from bamquery.engine.operators.join.device_join import DeviceJoin, several_rows_error
 from bamquery.statement_context.cancellation import check_cancelled
@@ -33,7 +33,9 @@ from bamquery.statement_context.cancellation import check_cancelled
 if TYPE_CHECKING:
     from bamquery.engine.cuda.keys.join_table import CudaJoinTable, RunOnGpu
 
-_INT32: Final = plc.DataType(TypeId.INT32)
+_ALONE: Final = ("left", "full", "single")
+"""Kinds that have rows without a partner among their pairs."""
+_NO_PAIRS: Final = ("semi", "anti", "mark")
 
 
 class CudaJoinProbe:
@@ -50,135 +52,152 @@ class CudaJoinProbe:
         read = () if work.condition is None else work.condition.build_columns
         self._read = _Copies(kernels, work.build, read)
         self._portion = portion_bytes(kernels)
-        self._found: plc.Column | None = None
+        self._unmatched: RowFlags | None = None
         self._lock = Lock()
 
     def probe(self, frame: CudaFrame, keys: CudaFrame) -> Iterator[CudaFrame]:
         """What a frame's rows become."""
-        for start, stop in self._table.portions(keys):
-            yield from self._probe_rows(*(self._slice_rows(side, start, stop) for side in (frame, keys)))
+        kind, condition, table = self._work.kind, self._work.condition, self._table
+        if condition is None and kind in _NO_PAIRS:
+            for start, stop in table.portions(frame.rows):
+                rows, own = (self._slice_rows(side, start, stop) for side in (frame, keys))
+                yield self._on_gpu("a join", lambda: self._rows_by_keys(rows, own))  # noqa: B023
+            return
+        for pairs in table.pairs(keys, outer=condition is None and kind in _ALONE):
+            rows = self._slice_rows(frame, pairs.start, pairs.stop)
+            if kind in _NO_PAIRS:
+                yield self._on_gpu("a join", lambda: self._rows_by_condition(rows, pairs))  # noqa: B023
+                continue
+            both = self._on_gpu("a join", lambda: self._side_by_side(rows, pairs))  # noqa: B023
+            begin = 0
+            for end in both.ends:
+                yield self._on_gpu("a join", lambda: both.rows_of_pairs(begin, end))  # noqa: B023
+                begin = end
 
     def unmatched_rows(self) -> CudaFrame:
         """Build rows that were not found."""
-        build, found = self._work.build, self._found
-        if found is None:
+        build, unmatched = self._work.build, self._unmatched
+        if unmatched is None:
             return build
-        return self._on_gpu("a join", lambda: self._kernels.filter_frame(build, self._kernels.invert(found)))
+        return self._on_gpu("a join", lambda: self._kernels.filter_frame(build, unmatched.column()))
 
     def _slice_rows(self, frame: CudaFrame, start: int, stop: int) -> CudaFrame:
+        if (start, stop) == (0, frame.rows):
+            return frame
         return self._on_gpu("a join", lambda: self._kernels.slice_frame(frame, start, stop))
 
-    def _probe_rows(self, rows: CudaFrame, keys: CudaFrame) -> Iterator[CudaFrame]:
-        """What becomes of rows that are looked up at once."""
-        pairs = self._on_gpu("a join", lambda: self._pairs(rows, keys))
-        if self._work.kind in ("semi", "anti", "mark"):
-            yield self._on_gpu("a join", lambda: self._rows_by_partner(rows, keys, pairs))
-            return
-        both = self._on_gpu("a join", lambda: self._side_by_side(rows, pairs))
-        begin = 0
-        for end in both.ends:
-            yield self._on_gpu("a join", lambda: both.rows_of_pairs(begin, end))  # noqa: B023
-            begin = end
-
-    def _pairs(self, rows: CudaFrame, keys: CudaFrame) -> _Pairs:
-        """All of them that fulfil the condition."""
-        pairs = self._filter_pairs(rows, *self._table.pairs(keys))
-        if self._work.kind in ("right", "full"):
-            self._note_matches(pairs.found)
-        return pairs
-
-    def _rows_by_partner(self, rows: CudaFrame, keys: CudaFrame, pairs: _Pairs) -> CudaFrame:
+    def _rows_by_keys(self, rows: CudaFrame, keys: CudaFrame) -> CudaFrame:
         """Rows with a partner, or without; all rows and a mark."""
         kernels, kind = self._kernels, self._work.kind
-        truth = mark_rows(kernels, pairs.positions, rows.rows)
         if kind == "mark":
-            return make_frame([*rows.columns, self._mark(truth, pairs.undecided, keys)], rows.rows)
-        return kernels.filter_frame(rows, truth if kind == "semi" else kernels.invert(truth))
+            truth = self._table.has_rows(keys)
+            return make_frame([*rows.columns, self._mark_by_keys(truth, keys)], rows.rows)
+        positions = self._table.select(keys, alone=kind == "anti")
+        if positions is None:
+            return rows
+        columns = kernels.gather(rows.columns, positions) if rows.columns else ()
+        return make_frame(columns, positions.size())
 
-    def _filter_pairs(self, rows: CudaFrame, positions: plc.Column, found: plc.Column) -> _Pairs:
+    def _rows_by_condition(self, rows: CudaFrame, equal: RowPairs) -> CudaFrame:
+        """The same where pairs of equal keys must fulfil the condition, too."""
+        kernels, kind = self._kernels, self._work.kind
+        pairs = self._filter_pairs(rows, equal)
+        truth = self._flag_rows(pairs.positions, rows.rows)
+        if kind != "mark":
+            return kernels.filter_frame(rows, truth if kind == "semi" else kernels.invert(truth))
+        undecided = self._flag_rows(pairs.undecided, rows.rows)
+        null = kernels.logical_and(kernels.invert(truth), undecided)
+        return make_frame([*rows.columns, kernels.null_where(null, truth, pa.bool_())], rows.rows)
+
+    def _mark_by_keys(self, truth: plc.Column, keys: CudaFrame) -> plc.Column:
+        """The column, null where a row has no partner and may have one."""
+        kernels, which = self._kernels, self._work.null_marks
+        if which == "none" or (which == "null keys" and not keys.columns[0].null_count()):
+            return truth
+        null = kernels.invert(truth)
+        if which == "null keys":
+            (key,) = keys.columns
+            null = kernels.logical_and(null, kernels.is_null(key))
+        return kernels.null_where(null, truth, pa.bool_())
+
+    def _flag_rows(self, positions: plc.Column, rows: int) -> plc.Column:
+        flags = RowFlags(self._kernels, rows, value=False)
+        flags.write(positions, value=True)
+        return flags.column()
+
+    def _filter_pairs(self, rows: CudaFrame, pairs: RowPairs) -> _FilteredPairs:
         """The pairs that fulfil the condition, and for a mark the probe rows for which it is null."""
         kernels, condition = self._kernels, self._work.condition
-        if condition is None:
-            return _Pairs(positions, found)
-        if not positions.size():
-            return _Pairs(positions, found, positions)
+        assert condition is not None
+        found = pairs.found
+        places = kernels.positions(rows.rows) if pairs.positions is None else pairs.positions
+        if not found.size():
+            return _FilteredPairs(places, found, places)
         mine = _Copies(kernels, rows, condition.probe_columns)
-        both = _SideBySide(kernels, (mine, positions), (self._read, found), self._portion)
+        both = _SideBySide(
+            *(kernels, (mine, pairs.positions), (self._read, found), self._portion),
+            distinct=self._table.is_unique,
+        )
         kept: list[list[plc.Column]] = []
         unknown: list[plc.Column] = []
         begin = 0
         for end in both.ends:
             check_cancelled()
             (truth,) = evaluate_columns(kernels, [condition.expression], both.rows_of_pairs(begin, end))
-            pairs = [kernels.slice_column(column, begin, end) for column in (positions, found)]
+            some = [kernels.slice_column(column, begin, end) for column in (places, found)]
             if self._work.kind == "mark":
-                unknown += kernels.keep(pairs[:1], kernels.is_null(truth))
-            kept.append(kernels.keep(pairs, truth))
+                unknown += kernels.keep(some[:1], kernels.is_null(truth))
+            kept.append(kernels.keep(some, truth))
             begin = end
-        positions, found = (kernels.concatenate(columns) for columns in zip(*kept, strict=True))
-        return _Pairs(positions, found, kernels.concatenate(unknown) if unknown else None)
-
-    def _mark(self, truth: plc.Column, undecided: plc.Column | None, keys: CudaFrame) -> plc.Column:
-        """The column, null where a row has no partner and may have one."""
-        kernels, which = self._kernels, self._work.null_marks
-        unmatched = kernels.invert(truth)
-        if undecided is not None:
-            unmatched = kernels.logical_and(unmatched, mark_rows(kernels, undecided, truth.size()))
-        elif which == "none":
-            return truth
-        elif which == "null keys":
-            (key,) = keys.columns
-            unmatched = kernels.logical_and(unmatched, kernels.is_null(key))
-        return kernels.null_where(unmatched, truth, pa.bool_())
+        places, found = (kernels.concatenate(columns) for columns in zip(*kept, strict=True))
+        return _FilteredPairs(places, found, kernels.concatenate(unknown) if unknown else places)
 
     def _note_matches(self, found: plc.Column) -> None:
         """Build rows that are no longer unmatched."""
-        kernels, rows = self._kernels, self._work.build.rows
-        with self._lock:  # or another thread's would be lost
-            self._found = mark_rows(kernels, found, rows, self._found)
+        with self._lock:
+            if self._unmatched is None:
+                self._unmatched = RowFlags(self._kernels, self._work.build.rows, value=True)
+            self._unmatched.write(found, value=False)
 
-    def _side_by_side(self, rows: CudaFrame, pairs: _Pairs) -> _SideBySide:
+    def _side_by_side(self, rows: CudaFrame, equal: RowPairs) -> _SideBySide:
         """Both sides' columns, in order; rows without a partner beside nulls if the kind wants them.
 
         Raises:
             ExecutionError: a row that may have one partner has several.
         """
-        kernels, build, kind = self._kernels, self._work.build, self._work.kind
-        positions, found, beside_nulls = pairs.positions, pairs.found, 0
-        if kind in ("left", "full", "single"):
-            alone = kernels.invert(mark_rows(kernels, positions, rows.rows))
-            (unmatched,) = kernels.keep([kernels.positions(rows.rows)], alone)
-            if kind == "single" and unmatched.size() + positions.size() > rows.rows:
-                raise several_rows_error()
-            beside_nulls = unmatched.size()
-            nowhere = kernels.repeat_scalar(kernels.number(build.rows, pa.int32()), beside_nulls)
-            positions, found = (
-                kernels.concatenate([positions, unmatched]),
-                kernels.concatenate([found, nowhere]),
-            )
-        positions, found = sort_pairs(kernels, positions, found)
+        kernels, work = self._kernels, self._work
+        positions, found = equal.positions, equal.found
+        if work.condition is not None:
+            kept = self._filter_pairs(rows, equal)
+            positions, found = kept.positions, kept.found
+            if work.kind in _ALONE:
+                all_rows = pairs_and_rows_alone(kernels, positions, found, rows.rows, work.build.rows)
+                pairs = all_rows.pairs(0, rows.rows, 0, all_rows.total)
+                positions, found = pairs.positions, pairs.found
+        if work.kind == "single" and found.size() > rows.rows:
+            raise several_rows_error()
+        if work.kind in ("right", "full"):
+            self._note_matches(found)
         mine = _Copies(kernels, rows, range(len(rows.columns)))
         return _SideBySide(
-            kernels,
-            (mine, positions),
-            (self._copies, found),
-            self._portion,
-            nullify=beside_nulls > 0,
+            *(kernels, (mine, positions), (self._copies, found), self._portion),
+            distinct=self._table.is_unique,
+            nullify=work.kind in _ALONE,
         )
 
 
 @dataclass(frozen=True)
-class _Pairs:
-    """Probe rows and their partners, in any order.
+class _FilteredPairs:
+    """Pairs in the order of the probe rows, and then of the build rows.
 
     Attributes:
         positions, found: int32, of probe and of build rows.
-        undecided: for a mark with a condition, probe rows for which it is null.
+        undecided: for a mark, probe rows for which the condition is null.
     """
 
     positions: plc.Column
     found: plc.Column
-    undecided: plc.Column | None = None
+    undecided: plc.Column
 
 
 class _Copies:
@@ -200,11 +219,20 @@ class _Copies:
         """Bytes of the strings of a row at most; the host waits."""
         return longest(self._kernels, self._lengths)
 
-    def lengths(self, positions: plc.Column) -> Vector:
-        """Bytes of the strings of rows; none of those beyond the last one."""
+    @property
+    def string_bytes(self) -> int:
+        """Bytes of the strings of all rows at most."""
+        return string_bytes(self._columns)
+
+    def lengths(self, positions: plc.Column | None, count: int) -> Vector:
+        """Bytes of the strings of so many rows, of all if None; none of those beyond the last one."""
         if self._lengths is None:
-            return Vector.full(self._kernels, 0, positions.size())
-        return lengths_at(self._kernels, self._lengths, positions)
+            return Vector.full(self._kernels, 0, count)
+        return self._lengths if positions is None else lengths_at(self._kernels, self._lengths, positions)
+
+    def slice_rows(self, begin: int, end: int) -> list[plc.Column]:
+        """The columns' rows from `begin` to before `end`, not copied."""
+        return [self._kernels.slice_column(column, begin, end) for column in self._columns]
 
     def take_rows(self, positions: plc.Column, *, nullify: bool) -> list[plc.Column]:
         """The columns' rows at positions; null beyond the last one, if `nullify`."""
@@ -226,7 +254,8 @@ class _Copies:
 class _SideBySide:
     """Pairs of rows of two sides, of which some at a time are put together.
 
-    `nullify`: rows of the right side beyond its last one are nulls.
+    The left side's positions may be None: its rows come once each, as they are, and need no copy. `distinct`:
+    no row of it comes twice. `nullify`: rows of the right side beyond its last one are nulls.
 
     Attributes:
         ends: where the portions end that take `most` bytes and a pair more at most; none is empty but the
@@ -236,58 +265,35 @@ class _SideBySide:
     def __init__(
         self,
         kernels: Kernels,
-        left: tuple[_Copies, plc.Column],
+        left: tuple[_Copies, plc.Column | None],
         right: tuple[_Copies, plc.Column],
         most: int,
         *,
+        distinct: bool,
         nullify: bool = False,
     ) -> None:
         self._kernels = kernels
-        self._sides = ((*left, False), (*right, nullify))
+        self._left, self._right = left, right
+        self._nullify = nullify
         (mine, positions), (theirs, found) = left, right
-        count, width = positions.size(), mine.width + theirs.width
+        count, width = found.size(), mine.width + theirs.width
         if not (mine.has_strings or theirs.has_strings):
             self.ends = even_ends(count, width, most)
-        elif count * (width + mine.longest + theirs.longest) <= most:
+            return
+        texts = mine.string_bytes if distinct or positions is None else count * mine.longest
+        if count * (width + theirs.longest) + texts <= most:
             self.ends = [count]
         else:
-            sizes = mine.lengths(positions) + theirs.lengths(found) + width
+            sizes = mine.lengths(positions, count) + theirs.lengths(found, count) + width
             self.ends = fitting_ends(kernels, sizes, most)
 
     def rows_of_pairs(self, begin: int, end: int) -> CudaFrame:
         """The columns of both for some pairs."""
-        columns: list[plc.Column] = []
-        for side, places, nullify in self._sides:
-            columns += side.take_rows(self._kernels.slice_column(places, begin, end), nullify=nullify)
-        return make_frame(columns, end - begin)
-
-
-def sort_pairs(kernels: Kernels, positions: plc.Column, found: plc.Column) -> tuple[plc.Column, plc.Column]:
-    """Pairs by their first, then by their second number; int32, none negative.
-
-    Both are one int64 while they are sorted: libcudf sorts one column of numbers by radix, several by
-    comparisons.
-    """
-    if positions.size() < 2:
-        return positions, found
-    half = kernels.number(32)
-    high = kernels.binary(BinaryOperator.SHIFT_LEFT, kernels.convert(positions, INT64), half, INT64)
-    both = kernels.binary(BinaryOperator.ADD, high, kernels.convert(found, INT64), INT64)
-    table = plc.sorting.sort(
-        plc.Table([both]), [Order.ASCENDING], [NullOrder.AFTER], stream=kernels.stream, mr=kernels.memory
-    )
-    (both,) = table.columns()
-    high = kernels.binary(BinaryOperator.SHIFT_RIGHT, both, half, INT64)
-    low = kernels.binary(BinaryOperator.BITWISE_AND, both, kernels.number(2**32 - 1), INT64)
-    return kernels.convert(high, _INT32), kernels.convert(low, _INT32)
-
-
-def mark_rows(
-    kernels: Kernels, positions: plc.Column, rows: int, before: plc.Column | None = None
-) -> plc.Column:
-    """For each of so many rows whether it is at one of the positions, or was marked before."""
-    flags = kernels.repeat_scalar(kernels.truth(False), rows) if before is None else before
-    if not positions.size():
-        return flags
-    true = kernels.repeat_scalar(kernels.truth(True), positions.size())
-    return kernels.scatter(true, positions, flags)
+        kernels = self._kernels
+        (mine, positions), (theirs, found) = self._left, self._right
+        if positions is None:
+            columns = mine.slice_rows(begin, end)
+        else:
+            columns = mine.take_rows(kernels.slice_column(positions, begin, end), nullify=False)
+        partners = kernels.slice_column(found, begin, end)
+        return make_frame([*columns, *theirs.take_rows(partners, nullify=self._nullify)], end - begin)

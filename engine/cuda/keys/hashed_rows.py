@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -13,10 +12,9 @@ from pylibcudf.types import TypeId
 
 from bamquery.engine.cuda.frames import column_from_buffers
 from bamquery.engine.cuda.kernels import Kernels
+from bamquery.engine.cuda.keys.key_columns import MOST_KEYS, pack_columns
 from bamquery.engine.cuda.launcher import WARPS
 
-_MOST_KEYS: Final = 16
-_COLUMN: Final = struct.Struct("<QQQQII")
 _EMPTY_BYTE: Final = 0xFF
 _FEW: Final = 1 << 20
 """Places of a table that is tried first: groups are few, mostly, and such a table stays in the cache."""
@@ -43,34 +41,10 @@ class HashedGroups:
 
 def takes_keys(keys: Sequence[plc.Column]) -> bool:
     """Whether kernels compare such columns: at most 16, strings or of fixed width."""
-    return len(keys) <= _MOST_KEYS and all(key.type().id() not in _OTHERS for key in keys)
+    return len(keys) <= MOST_KEYS and all(key.type().id() not in _OTHERS for key in keys)
 
 
 _OTHERS: Final = (TypeId.LIST, TypeId.STRUCT, TypeId.EMPTY, TypeId.DICTIONARY32)
-
-
-def pack_keys(keys: Sequence[plc.Column]) -> bytes:
-    """A `KeyColumns` of key_columns.hpp, of columns with at least one row."""
-    packed = b"".join(map(_pack_key, keys))
-    return packed + bytes((_MOST_KEYS - len(keys)) * _COLUMN.size) + struct.pack("<Q", len(keys))
-
-
-def _pack_key(key: plc.Column) -> bytes:
-    mask = key.null_mask() if key.null_count() else None
-    valid, first_bit = 0 if mask is None else int(mask.ptr), key.offset()
-    data = key.data()
-    values = 0 if data is None else int(data.ptr)
-    if key.type().id() != TypeId.STRING:
-        width = plc.types.size_of(key.type())
-        return _COLUMN.pack(values + key.offset() * width, 0, valid, first_bit, width, 0)
-    if not key.num_children():  # nothing but nulls, or empty strings
-        return _COLUMN.pack(0, 0, valid, first_bit, 0, 0)
-    offsets = key.child(0)
-    begin = offsets.data()
-    assert begin is not None
-    width = plc.types.size_of(offsets.type())
-    where = int(begin.ptr) + width * (offsets.offset() + key.offset())
-    return _COLUMN.pack(values, where, valid, first_bit, width, 0)
 
 
 def hash_groups(kernels: Kernels, keys: Sequence[plc.Column], rows: int) -> HashedGroups:
@@ -81,7 +55,7 @@ def hash_groups(kernels: Kernels, keys: Sequence[plc.Column], rows: int) -> Hash
     """
     session = kernels.session
     launcher, stream = session.launcher, session.driver_stream
-    packed = pack_keys(keys)
+    packed = pack_columns(keys)
     places = session.allocate(4 * rows, "GROUP BY")
     vectors = -(-rows // _VECTOR)
     bits = session.allocate(4 * 32 * vectors, "GROUP BY")

@@ -1,23 +1,22 @@
-"""Rows found by their keys with libcudf's hash join; the host may ask for pairs."""
+"""Rows found by their keys; the host may ask for pairs."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from dataclasses import replace
 from typing import Final, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pylibcudf as plc
-from pylibcudf.groupby import GroupBy, GroupByRequest
-from pylibcudf.join import inner_join
-from pylibcudf.types import NullEquality, NullPolicy, TypeId
+from pylibcudf.types import TypeId
 
 from bamquery.engine.cuda.frames import CudaFrame, column_bytes, make_frame
 from bamquery.engine.cuda.kernels import INT64, Kernels, view_as
-from bamquery.engine.cuda.keys.device_join import CudaJoinProbe, sort_pairs
+from bamquery.engine.cuda.keys.device_join import CudaJoinProbe
+from bamquery.engine.cuda.keys.key_table import KeyTable
 from bamquery.engine.cuda.keys.portions import portion_bytes
+from bamquery.engine.cuda.keys.row_pairs import FoundPairs, RowPairs
 from bamquery.engine.cuda.transfer import record_batches as transfer
 from bamquery.engine.device import HostPositions
 from bamquery.engine.operators.join.device_join import DeviceJoin
@@ -25,15 +24,12 @@ from bamquery.plan.nodes import Field
 
 Answer = TypeVar("Answer")
 
-_PORTION: Final = 1 << 20
-"""Rows looked up at once at least, if they have no more pairs than `_LARGEST`."""
 _LARGEST: Final = 1 << 26
 """Rows looked up at once at most, and about as many pairs; fewer under a small `gpu_memory_limit`."""
 _PAIR_BYTES: Final = 16
-"""Of a pair while pairs are put in order."""
+"""Of a pair, and of a row while it is looked up."""
 _BITS: Final = {TypeId.FLOAT32: plc.DataType(TypeId.INT32), TypeId.FLOAT64: INT64}
-_PAIR: Final = (Field("position", pa.int32()), Field("found", pa.int32()))
-_COUNT: Final = (Field("pairs", pa.int64()),)
+_PAIR: Final = (Field("found", pa.int32()), Field("position", pa.int32()))
 
 
 class RunOnGpu(Protocol):
@@ -44,161 +40,100 @@ class RunOnGpu(Protocol):
         ...
 
 
-class _Keys:
-    """Key columns, such rows left out as have a null that equals nothing.
-
-    Attributes:
-        columns: with one NaN and one zero, floats as their bits.
-        rows: how many are left.
-        places: where each of them was; None: nothing was left out.
-    """
-
-    def __init__(
-        self, kernels: Kernels, columns: Sequence[plc.Column], rows: int, nulls_equal: Sequence[bool]
-    ) -> None:
-        self.columns = [comparable(kernels, column) for column in columns]
-        self.rows = rows
-        self.places: plc.Column | None = None
-        plain = [
-            c for c, equal in zip(self.columns, nulls_equal, strict=True) if not equal and c.null_count()
-        ]
-        if plain:
-            mask = kernels.is_valid(plain[0])
-            for column in plain[1:]:
-                mask = kernels.logical_and(mask, kernels.is_valid(column))
-            self.places, *self.columns = kernels.keep([kernels.positions(rows), *self.columns], mask)
-            self.rows = self.places.size()
-
-    def original(self, kernels: Kernels, positions: plc.Column) -> plc.Column:
-        """Positions among the rows left, as positions among all."""
-        return positions if self.places is None else kernels.gather([self.places], positions)[0]
-
-
 class CudaJoinTable:
-    """See `bamquery.engine.device.JoinTable`. libcudf hashes the prepared rows anew for each look-up."""
+    """See `bamquery.engine.device.JoinTable`. Rows are hashed once; each look-up reads the table."""
 
     def __init__(
         self, kernels: Kernels, on_gpu: RunOnGpu, keys: CudaFrame, nulls_equal: Sequence[bool]
     ) -> None:
         self._kernels = kernels
         self._on_gpu = on_gpu
-        self._nulls_equal = tuple(nulls_equal)
-        self._build = on_gpu("a join", lambda: _Keys(kernels, keys.columns, keys.rows, self._nulls_equal))
+        self._copied = 0
+        self._table = on_gpu("a join", lambda: self._make_table(keys, nulls_equal))
 
     @property
     def nbytes(self) -> int:
         """Memory held."""
-        return sum(map(column_bytes, self._build.columns))
+        return self._copied + self._table.nbytes
 
     def matches(self, keys: CudaFrame) -> Iterator[tuple[int, HostPositions, HostPositions]]:
         """Pairs of equal keys."""
-        for start, stop in self.portions(keys):
-            positions, found = self._on_gpu(
-                "a join",
-                lambda: self._pairs_on_host(self._kernels.slice_frame(keys, start, stop)),  # noqa: B023
-            )
-            yield stop, positions + start, found
+        for pairs in self.pairs(keys):
+            positions, found = self._on_gpu("a join", lambda: self._pairs_on_host(pairs))  # noqa: B023
+            yield pairs.stop, positions, found
 
     def start_join(self, work: DeviceJoin[CudaFrame]) -> CudaJoinProbe:
         """A join with the rows; see `bamquery.engine.operators.join.device_join`."""
         return CudaJoinProbe(self._kernels, self._on_gpu, self, work)
 
-    def portions(self, keys: CudaFrame) -> Iterator[tuple[int, int]]:
-        """Runs of rows, each to be looked up at once; at least one, maybe without rows.
+    @property
+    def is_unique(self) -> bool:
+        """Whether no two rows have the same key; the host waits once."""
+        return self._on_gpu("a join", lambda: self._table.is_unique)
 
-        A run is as long as the table, since either it or the table is hashed anew for each, and the other
-        read. But it has no more than about `_largest_portion` pairs, or is one row.
+    def portions(self, rows: int) -> Iterator[tuple[int, int]]:
+        """Runs of rows, each to be looked up at once; at least one, maybe without rows."""
+        step = self._most_rows
+        for start in range(0, max(rows, 1), step):
+            yield start, min(start + step, rows)
+
+    def pairs(self, keys: CudaFrame, *, outer: bool = False) -> Iterator[RowPairs]:
+        """Pairs of equal keys, in order, for some rows at a time; `outer`: rows without a partner, too.
+
+        Rows have no more than about as many pairs as rows are looked up at once, or are one row.
         """
-        largest = self._largest_portion
-        step = min(self._build.rows, keys.rows, largest)
-        if step > _PORTION:
-            step = min(step, largest // self._most_equal_rows)
-        step = max(step, _PORTION)
-        for start in range(0, max(keys.rows, 1), step):
-            stop = min(start + step, keys.rows)
-            most = (stop - start) * self._build.rows
-            if most > largest and (stop - start) * self._most_equal_rows > largest:
-                yield from self._count_pairs(keys, start, stop)
-            else:
-                yield start, stop
+        on_gpu = self._on_gpu
+        for start, stop in self.portions(keys.rows):
+            found = on_gpu("a join", lambda: self._look_up(keys, start, stop, outer))  # noqa: B023
+            if isinstance(found, RowPairs):
+                yield _moved(found, start)
+                continue
+            begin = first = 0
+            while True:
+                end, last = on_gpu("a join", lambda: found.find_end(begin, first, self._most_rows))  # noqa: B023
+                pairs = on_gpu("a join", lambda: found.pairs(begin, end, first, last))  # noqa: B023
+                yield _moved(pairs, start)
+                if end == found.rows:
+                    break
+                begin, first = end, last
 
-    def pairs(self, keys: CudaFrame) -> tuple[plc.Column, plc.Column]:
-        """Pairs of equal keys in any order, as int32 positions in `keys` and of prepared rows."""
-        kernels = self._kernels
-        asked = _Keys(kernels, keys.columns, keys.rows, self._nulls_equal)
-        if not asked.rows or not self._build.rows:
-            nothing = kernels.nulls(0, pa.int32())
-            return nothing, nothing
-        left, right = _equal_rows(kernels, asked.columns, self._build.columns)
-        return asked.original(kernels, left), self._build.original(kernels, right)
+    def has_rows(self, keys: CudaFrame) -> plc.Column:
+        """For each row of a portion whether a prepared row has its key; runs on the GPU."""
+        return self._table.has_rows(self._plain(keys), keys.rows)
+
+    def select(self, keys: CudaFrame, *, alone: bool) -> plc.Column | None:
+        """Positions of a portion's rows with an equal prepared row, or without; None: of all."""
+        return self._table.select(self._plain(keys), keys.rows, alone=alone)
+
+    def _make_table(self, keys: CudaFrame, nulls_equal: Sequence[bool]) -> KeyTable:
+        columns = self._plain(keys)
+        self._copied = sum(
+            column_bytes(one) for one, own in zip(columns, keys.columns, strict=True) if one is not own
+        )
+        return KeyTable(self._kernels, columns, keys.rows, nulls_equal)
+
+    def _look_up(self, keys: CudaFrame, start: int, stop: int, outer: bool) -> FoundPairs | RowPairs:
+        rows = self._kernels.slice_frame(keys, start, stop)
+        return self._table.pairs(self._plain(rows), rows.rows, outer=outer)
+
+    def _plain(self, keys: CudaFrame) -> list[plc.Column]:
+        return [comparable(self._kernels, column) for column in keys.columns]
 
     @property
-    def _largest_portion(self) -> int:
+    def _most_rows(self) -> int:
         return min(_LARGEST, portion_bytes(self._kernels) // _PAIR_BYTES)
 
-    @functools.cached_property
-    def _most_equal_rows(self) -> int:
-        """The most prepared rows, of at least one, that have one key; the host waits."""
-        kernels = self._kernels
-
-        def largest_count() -> int:
-            found = kernels.reduce(self._key_counts()[-1], plc.aggregation.max(), INT64)
-            return int(found.to_py(stream=kernels.stream) or 0)
-
-        return self._on_gpu("a join", largest_count)
-
-    @functools.cached_property
-    def _cached_key_counts(self) -> list[plc.Column]:
-        """What `_key_counts` gives, kept: few keys, where one has many rows."""
-        return self._on_gpu("a join", self._key_counts)
-
-    def _key_counts(self) -> list[plc.Column]:
-        """Each prepared key once, and the int64 number of its rows."""
-        kernels, columns = self._kernels, self._build.columns
-        request = GroupByRequest(columns[0], [plc.aggregation.count(NullPolicy.INCLUDE)])
-        grouping = GroupBy(plc.Table(columns), NullPolicy.INCLUDE)
-        keys, results = grouping.aggregate([request], stream=kernels.stream, mr=kernels.memory)
-        return [*keys.columns(), kernels.convert(results[0].columns()[0], INT64)]
-
-    def _count_pairs(self, keys: CudaFrame, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Runs of some rows, by the pairs that each row has; the host waits for their numbers."""
-        *known, counts = self._cached_key_counts
-        kernels, wanted = self._kernels, self._kernels.slice_frame(keys, start, stop)
-
-        def pairs_of_rows() -> pa.RecordBatch:
-            asked = _Keys(kernels, wanted.columns, wanted.rows, self._nulls_equal)
-            spread = kernels.repeat_scalar(kernels.number(0), wanted.rows)
-            if asked.rows:
-                left, right = _equal_rows(kernels, asked.columns, known)
-                spread = kernels.scatter(
-                    kernels.gather([counts], right)[0], asked.original(kernels, left), spread
-                )
-            return transfer.to_arrow(kernels.session, make_frame([spread], wanted.rows), _COUNT)
-
-        ends = np.cumsum(np.asarray(self._on_gpu("a join", pairs_of_rows).column(0)))
-        cuts = np.searchsorted(
-            ends, np.arange(self._largest_portion, ends[-1], self._largest_portion), side="right"
-        )
-        inner = [start + cut for cut in np.unique(cuts).tolist() if cut]
-        yield from pairwise([start, *inner, stop])
-
-    def _pairs_on_host(self, keys: CudaFrame) -> tuple[HostPositions, HostPositions]:
-        pairs = sort_pairs(self._kernels, *self.pairs(keys))
-        batch = transfer.to_arrow(self._kernels.session, make_frame(pairs, pairs[0].size()), _PAIR)
-        positions, found = (np.asarray(column).astype(np.int64) for column in batch.columns)
-        return positions, found
+    def _pairs_on_host(self, pairs: RowPairs) -> tuple[HostPositions, HostPositions]:
+        columns = [pairs.found] if pairs.positions is None else [pairs.found, pairs.positions]
+        frame = make_frame(columns, pairs.found.size())
+        batch = transfer.to_arrow(self._kernels.session, frame, _PAIR[: len(columns)])
+        found, *positions = (np.asarray(column).astype(np.int64) for column in batch.columns)
+        own = positions[0] if positions else np.arange(pairs.stop - pairs.start)
+        return own + pairs.start, found
 
 
-def _equal_rows(
-    kernels: Kernels, left: Sequence[plc.Column], right: Sequence[plc.Column]
-) -> tuple[plc.Column, plc.Column]:
-    return inner_join(
-        plc.Table(list(left)),
-        plc.Table(list(right)),
-        NullEquality.EQUAL,
-        stream=kernels.stream,
-        mr=kernels.memory,
-    )
+def _moved(pairs: RowPairs, by: int) -> RowPairs:
+    return replace(pairs, start=pairs.start + by, stop=pairs.stop + by) if by else pairs
 
 
 def comparable(kernels: Kernels, column: plc.Column) -> plc.Column:

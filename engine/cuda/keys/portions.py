@@ -36,6 +36,12 @@ def row_width(columns: Sequence[plc.Column]) -> int:
     return sum(_OFFSET if is_string(c) else -(-column_bytes(c) // max(c.size(), 1)) for c in columns)
 
 
+def string_bytes(columns: Sequence[plc.Column]) -> int:
+    """Bytes of the strings of all rows together at most; of a slice those of what it is a slice of."""
+    data = (column.data() for column in columns if is_string(column))
+    return sum(0 if one is None else one.size for one in data)
+
+
 def string_lengths(kernels: Kernels, columns: Sequence[plc.Column]) -> Vector | None:
     """Each row's bytes of strings and binaries together; None: there are no such columns, or no rows."""
     found: Vector | None = None

@@ -58,7 +58,7 @@ __device__ inline uint64_t key_word(const KeyColumn& column, uint64_t row) {
 }
 
 /// Bits well mixed: the finalizer of MurmurHash3 (Austin Appleby, public domain).
-__device__ inline uint64_t mix(uint64_t word) {
+__device__ inline uint64_t mix_key(uint64_t word) {
   word ^= word >> 33;
   word *= 0xff51afd7ed558ccdull;
   word ^= word >> 33;
@@ -67,19 +67,19 @@ __device__ inline uint64_t mix(uint64_t word) {
 }
 
 __device__ inline uint64_t hash_key(const KeyColumn& column, uint64_t row, uint64_t seed) {
-  if (is_null_key(column, row)) return mix(seed + 0x9e3779b97f4a7c15ull);
+  if (is_null_key(column, row)) return mix_key(seed + 0x9e3779b97f4a7c15ull);
   if (column.offsets != nullptr) {
     const Span text = key_string(column, row);
     uint64_t word = text.size;
     for (uint64_t i = 0; i < text.size; ++i) {
       word = word << 8 | static_cast<uint64_t>(text.begin[i]);
-      if (i % 8 == 7) seed = mix(seed ^ word);
+      if (i % 8 == 7) seed = mix_key(seed ^ word);
     }
-    return mix(seed ^ word ^ text.size << 56);
+    return mix_key(seed ^ word ^ text.size << 56);
   }
-  if (column.width != 16) return mix(seed ^ key_word(column, row));
+  if (column.width != 16) return mix_key(seed ^ key_word(column, row));
   const uint64_t* const words = reinterpret_cast<const uint64_t*>(column.values) + 2 * row;
-  return mix(mix(seed ^ words[0]) ^ words[1]);
+  return mix_key(mix_key(seed ^ words[0]) ^ words[1]);
 }
 
 __device__ inline uint64_t hash_row(const KeyColumns& keys, uint64_t row) {
@@ -103,6 +103,14 @@ __device__ inline bool is_equal_key(const KeyColumn& a, uint64_t row, const KeyC
   const uint64_t* const one = reinterpret_cast<const uint64_t*>(a.values) + 2 * row;
   const uint64_t* const two = reinterpret_cast<const uint64_t*>(b.values) + 2 * other;
   return one[0] == two[0] && one[1] == two[1];
+}
+
+/// Whether the row has a null that equals nothing: one in a column whose bit is set.
+__device__ inline bool has_unequal_null(const KeyColumns& keys, uint64_t row, uint32_t unequal) {
+  for (uint32_t i = 0; i < keys.count; ++i) {
+    if ((unequal >> i & 1) != 0 && is_null_key(keys.column[i], row)) return true;
+  }
+  return false;
 }
 
 /// Whether two rows have the same key; both sides' columns are of the same types.

@@ -9,8 +9,9 @@ namespace bamquery {
 inline constexpr uint32_t kRounds = 4;
 inline constexpr uint32_t kTile = kThreads * kRounds;
 
-/// Writes what `count_of` gives for each row, and how much each tile has together. All threads call, and
-/// count: each once in a round, and for rows that are none, too, of which nothing may come.
+/// Writes what `count_of` gives for each row, if `counts` is not null, and how much each tile has together.
+/// All threads call, and count: each once in a round, and for rows that are none, too, of which nothing may
+/// come.
 template <typename Count>
 __device__ inline void count_tiles(uint32_t rows, uint64_t* counts, uint64_t* tiles, const Count& count_of) {
   __shared__ uint64_t sums[kWarps];
@@ -21,7 +22,7 @@ __device__ inline void count_tiles(uint32_t rows, uint64_t* counts, uint64_t* ti
     for (uint32_t round = 0; round < rounds; ++round) {
       const uint32_t row = tile * kTile + round * kThreads + threadIdx.x;
       const uint64_t count = count_of(row);
-      if (row < rows) counts[row] = count;
+      if (counts != nullptr && row < rows) counts[row] = count;
       sum += count;
     }
     sum = warp_prefix(sum);

@@ -38,7 +38,7 @@ class ScanResources:
         gpu = session.gpu
         self.blocks: Final = HostBlocks(gpu)
         self.maps: Final = PinnedFiles(gpu)
-        self.launcher: Final = Launcher(gpu, session.lock)
+        self.launcher: Final[Launcher] = session.launcher
         self.runs: Final = ResidentRuns(self.blocks, self.launcher)
         self.host_times: Final = HostTimes()
         self.profiles: Final[dict[str, GpuProfile]] = {}

@@ -39,7 +39,6 @@ UnaryOperator = _enum(
 Order = _enum("Order", "ASCENDING", "DESCENDING")
 NullOrder = _enum("NullOrder", "AFTER", "BEFORE")
 NullPolicy = _enum("NullPolicy", "EXCLUDE", "INCLUDE")
-NullEquality = _enum("NullEquality", "EQUAL", "UNEQUAL")
 OutOfBoundsPolicy = _enum("OutOfBoundsPolicy", "NULLIFY", "DONT_CHECK")
 ScanType = _enum("ScanType", "INCLUSIVE", "EXCLUSIVE")
 Sorted = _enum("Sorted", "NO", "YES")
@@ -92,9 +91,17 @@ class DataType:
 
 
 class Buffer:
+    """Memory that kernels may look at."""
+
     def __init__(self, array: Any) -> None:
-        self.array = array
-        self.ptr, self.size = id(array), array.nbytes if array.dtype != object else sum(map(len, array))
+        self.array = np.ascontiguousarray(array)
+        self.ptr, self.size = int(self.array.ctypes.data), self.array.nbytes
+
+
+def _bits(values: list[Any]) -> Buffer:
+    """A bit for each that is not null, in whole words."""
+    bits = np.packbits([value is not None for value in values], bitorder="little")
+    return Buffer(np.concatenate([bits, np.zeros(-len(bits) % 64, np.uint8)]))
 
 
 class Scalar:
@@ -174,12 +181,12 @@ class Column:
         wrap = _wrapping(kind.id())
         stored = [None if value is None else wrap(value) for value in values]
         nulls = stored.count(None)
-        mask = Buffer(np.array([value is not None for value in stored], bool)) if nulls else None
+        mask = _bits(stored) if nulls else None
         if kind.id() == TypeId.STRING:
-            texts = np.empty(len(stored), object)
-            texts[:] = [b"" if v is None else v for v in stored]
-            offsets = cls.from_values([0] * (len(stored) + 1), DataType(TypeId.INT32))
-            return cls(kind, len(stored), Buffer(texts), mask, nulls, 0, [offsets])
+            texts = [b"" if v is None else v.encode() if isinstance(v, str) else v for v in stored]
+            ends = cls.from_values(np.cumsum([0, *map(len, texts)]).tolist(), DataType(TypeId.INT32))
+            data = Buffer(np.frombuffer(b"".join(texts), np.uint8))
+            return cls(kind, len(stored), data, mask, nulls, 0, [ends])
         if kind.id() == TypeId.DECIMAL128:
             raw = b"".join((v or 0).to_bytes(16, "little", signed=True) for v in stored)
         else:
@@ -193,9 +200,10 @@ class Column:
             ends, values = self.child(0).values(), self.child(1).values()
             return [values[ends[i] : ends[i + 1]] for i in range(offset, offset + size)]
         if kind.id() == TypeId.STRING:
-            found = list(data.array[offset : offset + size])
+            ends, raw = self.child(0).values(), _raw(data)
+            found = [raw[ends[i] : ends[i + 1]] for i in range(offset, offset + size)]
         elif kind.id() == TypeId.DECIMAL128:
-            raw = data.array.tobytes()[16 * offset : 16 * (offset + size)]
+            raw = _raw(data)[16 * offset : 16 * (offset + size)]
             found = [int.from_bytes(raw[i : i + 16], "little", signed=True) for i in range(0, len(raw), 16)]
         else:
             stored = np.frombuffer(_raw(data), STORED[kind.id()])[offset : offset + size]
@@ -203,7 +211,8 @@ class Column:
         assert len(found) == size
         if mask is None:
             return found
-        return [v if ok else None for v, ok in zip(found, mask.array[offset : offset + size], strict=True)]
+        bits = np.unpackbits(np.frombuffer(_raw(mask), np.uint8), bitorder="little")[offset : offset + size]
+        return [v if ok else None for v, ok in zip(found, bits, strict=True)]
 
     def type(self):
         return self._parts[0]

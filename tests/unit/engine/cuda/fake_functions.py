@@ -294,16 +294,3 @@ def hash_partition(table, keys, count, hash_function=None, seed=0, stream=None, 
     starts = np.cumsum([0, *map(len, parts)]).tolist()
     order = Column.from_values([i for part in parts for i in part], INT32)
     return gather(table, order, OutOfBoundsPolicy.DONT_CHECK), starts[:-1]
-
-
-def inner_join(left, right, nulls_equal, stream=None, mr=None):
-    assert nulls_equal.name == "EQUAL"
-    kinds = [c.type() for c in left.columns()], [c.type() for c in right.columns()]
-    assert kinds[0] == kinds[1]
-    assert not any(kind.id() in FLOATS for kind in kinds[0]), "NaN is for the device to see to"
-    places: dict[Any, list[int]] = {}
-    for i, row in enumerate(right.rows()):
-        places.setdefault(tuple(row), []).append(i)
-    pairs = [(i, j) for i, row in enumerate(left.rows()) for j in places.get(tuple(row), [])]
-    pairs.reverse()  # libcudf promises no order
-    return Column.from_values([i for i, _ in pairs], INT32), Column.from_values([j for _, j in pairs], INT32)

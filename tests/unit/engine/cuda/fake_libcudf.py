@@ -5,8 +5,10 @@ So what the device asks is tested without a GPU; what libcudf answers is tested 
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
+import threading
 from types import ModuleType, SimpleNamespace
 
 from tests.unit.engine.cuda.fake_columns import (
@@ -15,7 +17,6 @@ from tests.unit.engine.cuda.fake_columns import (
     BinaryOperator,
     Column,
     DataType,
-    NullEquality,
     NullOrder,
     NullPolicy,
     Order,
@@ -43,7 +44,6 @@ from tests.unit.engine.cuda.fake_functions import (
     encode,
     gather,
     hash_partition,
-    inner_join,
     interleave_columns,
     normalize,
     repeat,
@@ -67,6 +67,8 @@ from tests.unit.engine.cuda.fake_strings import (
     _texts,
     _written,
 )
+from tests.unit.engine.cuda_scan.emulator import Emulator
+from tests.unit.engine.cuda_scan.fake_gpu import FakeGpu, FakeMemory
 
 
 class Stream:
@@ -75,12 +77,30 @@ class Stream:
 
 
 class FakeSession:
-    """What `CudaSession` is to the device."""
+    """What `CudaSession` is to the device: kernels of ours are emulated."""
 
     name, limit, ordinal = "cuda:0", None, 0
 
-    def __init__(self) -> None:
+    def __init__(self, emulator: Emulator) -> None:
         self.stream, self.memory = Stream(), object()
+        self.gpu, self.driver_stream, self.lock = FakeGpu(emulator), object(), threading.RLock()
+
+    @functools.cached_property
+    def launcher(self):
+        from bamquery.engine.cuda.launcher import Launcher
+
+        return Launcher(self.gpu, self.lock)
+
+    @functools.cached_property
+    def read_back(self):
+        from bamquery.engine.cuda.read_back import ReadBack
+
+        return ReadBack(self)
+
+    def allocate(self, nbytes: int, what: str, driver_stream: object = None) -> FakeMemory:
+        return FakeMemory(nbytes)
+
+    allocate_entered = allocate
 
     def enter(self) -> None:
         """Nothing to enter."""
@@ -123,7 +143,6 @@ def modules() -> dict[str, ModuleType]:
         },
         "pylibcudf.filling": {"sequence": sequence, "repeat": repeat},
         "pylibcudf.groupby": {"GroupBy": GroupBy, "GroupByRequest": GroupByRequest},
-        "pylibcudf.join": {"inner_join": inner_join},
         "pylibcudf.partitioning": {"hash_partition": hash_partition},
         "pylibcudf.lists": {"count_elements": count_elements},
         "pylibcudf.reduce": {"minmax": minmax, "reduce": reduce, "scan": scan, "ScanType": ScanType},
@@ -137,7 +156,6 @@ def modules() -> dict[str, ModuleType]:
         "pylibcudf.types": {
             "TypeId": TypeId,
             "Order": Order,
-            "NullEquality": NullEquality,
             "NullOrder": NullOrder,
             "NullPolicy": NullPolicy,
             "Sorted": Sorted,
@@ -169,11 +187,12 @@ def modules() -> dict[str, ModuleType]:
                 convert_integers=space(from_integers=_digits),
             ),
         },
+        "rmm": {"DeviceBuffer": FakeMemory},
         "rmm.mr": {"DeviceMemoryResource": object},
         "rmm.pylibrmm.stream": {"Stream": Stream},
     }
     found: dict[str, ModuleType] = {}
-    for name in ("rmm", "rmm.pylibrmm", "pylibcudf", *functions):
+    for name in ("rmm.pylibrmm", "pylibcudf", *functions):
         found[name] = ModuleType(name)
         for attribute, value in functions.get(name, {}).items():
             setattr(found[name], attribute, value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ FLAGS = [
 DEFINES = ["BAMQUERY_WARPS", "BAMQUERY_EXPLORE", "BAMQUERY_EMULATED"]
 HEADER = Path("tests", "unit", "engine", "cuda_scan", "cuda_on_cpu.hpp")
 """Read by all of them, and most of what compiling one takes."""
+_ONE_AT_A_TIME = threading.Lock()
+"""Fibers of kernels share what tells a thread which it is."""
 _KERNEL = re.compile(r"__global__ void(?: __launch_bounds__\([^)]*\))?\s+(\w+)\(")
 
 
@@ -45,7 +48,8 @@ class EmulatedKernel:
 
     def run_at(self, addresses: int, grid: int, block: int) -> None:
         """The same for an array of the parameters' addresses."""
-        self._run(ctypes.c_void_p(addresses), grid, block)
+        with _ONE_AT_A_TIME:
+            self._run(ctypes.c_void_p(addresses), grid, block)
 
 
 class Emulator:

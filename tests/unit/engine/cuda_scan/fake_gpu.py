@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import threading
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
@@ -196,6 +197,13 @@ class FakeSession:
         self.driver_stream = object()
         self.allocated = 0
         self.deadline_s = 60.0
+
+    @functools.cached_property
+    def launcher(self) -> Any:
+        from bamquery.engine.cuda.launcher import Launcher
+
+        gpu: Any = self.gpu
+        return Launcher(gpu, self.lock)
 
     def enter(self) -> None:
         pass

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any
@@ -61,77 +59,113 @@ def few(device: Device[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Portions of few rows."""
     from bamquery.engine.cuda.keys import join_table
 
-    monkeypatch.setattr(join_table, "_PORTION", 8)
     monkeypatch.setattr(join_table, "_LARGEST", 64)
 
 
 @pytest.mark.usefixtures("few")
-@pytest.mark.parametrize(
-    ("held", "rows", "longest"),
-    [
-        (list(range(33)), 100, 33),
-        (list(range(33)), 20, 20),
-        (list(range(33)), 0, 0),
-        (list(range(500)), 700, 64),  # as many rows as it gets at most
-        ([*range(30), 1, 1, 1], 100, 16),  # no more than 64 pairs
-        ([1] * 33, 100, 8),
-        (list(range(5)), 100, 8),
-        ([*range(9), *[None] * 90], 100, 9),  # nulls are equal to nothing
-        ([], 100, 8),
-    ],
-)
-def test_portions_are_as_long_as_the_table(
-    device: Device[Any], held: list[int | None], rows: int, longest: int
-) -> None:
-    table: Any = device.join_table(_frame(device, held), [False])
-    portions = list(table.portions(_frame(device, [-1] * rows)))
-    assert [start for start, _ in portions] == list(range(0, max(rows, 1), longest or 8))
-    assert portions[0] == (0, longest)
-    assert portions[-1][1] == rows
+@pytest.mark.parametrize("rows", [0, 1, 64, 65, 700])
+def test_portions_are_as_long_as_memory_allows(device: Device[Any], rows: int) -> None:
+    table: Any = device.join_table(_frame(device, list(range(33))), [False])
+    portions = list(table.portions(rows))
+    assert [start for start, _ in portions] == list(range(0, max(rows, 1), 64))
+    assert [stop for _, stop in portions] == [*range(64, rows, 64), rows]
 
 
 @pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("outer", [False, True])
 @pytest.mark.parametrize("equal", [False, True])
 @pytest.mark.parametrize(
-    "keys", [[1] * 30, [1, 2, None, 3] * 20, [None] * 4 + [2] * 4, [2] * 9 + [1] * 9, [3] * 20], ids=str
+    "keys",
+    [[1] * 30, [1, 2, None, 3] * 20, [None] * 4 + [2] * 4, [2] * 9 + [1] * 9, [3] * 20, [2, 1, 2]],
+    ids=str,
 )
-def test_portions_have_few_pairs(device: Device[Any], keys: list[int | None], equal: bool) -> None:
+def test_portions_have_few_pairs(
+    device: Device[Any], keys: list[int | None], equal: bool, outer: bool
+) -> None:
     held = [*[1] * 33, *[2] * 90, *[None] * 40, 5]
     table: Any = device.join_table(_frame(device, held), [equal])
-    portions = list(table.portions(_frame(device, keys)))
-    assert [start for start, _ in portions] == [0, *(stop for _, stop in portions[:-1])]
-    assert portions[-1][1] == len(keys)
-    counts = [held.count(key) if equal or key is not None else 0 for key in keys]
-    for start, stop in portions:
-        assert start < stop
-        assert sum(counts[start:stop]) < 64 + max(counts[start:stop]) or stop - start == 1
-    assert len(portions) <= -(-len(keys) // 8) + sum(counts) // 64
+    portions = list(table.pairs(_frame(device, keys), outer=outer))
+    starts = [portion.start for portion in portions]
+    assert starts == [0, *(portion.stop for portion in portions[:-1])]
+    assert portions[-1].stop == len(keys)
+    found = []
+    for portion in portions:
+        some = keys[portion.start : portion.stop]
+        most = max(held.count(key) for key in some)
+        count = portion.found.size()
+        assert count < 64 + most or len(some) == 1
+        places = range(len(some)) if portion.positions is None else portion.positions.values()
+        found += [(portion.start + p, f) for p, f in zip(places, portion.found.values(), strict=True)]
+    expected = []
+    for row, key in enumerate(keys):
+        partners = [n for n, other in enumerate(held) if other == key and (equal or key is not None)]
+        expected += [(row, n) for n in partners or [len(held)] * outer]
+    assert found == expected
 
 
-def test_threads_note_found_rows_one_after_the_other(
-    device: Device[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each copies the notes so far: what another one writes meanwhile would be lost."""
-    from bamquery.engine.cuda.keys import device_join as joined_rows
-
-    held = _frame(device, list(range(40)))
-    table: Any = device.join_table(held, [False])
-    rows = table.start_join(DeviceJoin("right", held, None))
-    plain = joined_rows.mark_rows
-
-    def slowly(*arguments: Any) -> Any:
-        made = plain(*arguments)
-        time.sleep(0.02)
-        return made
-
-    monkeypatch.setattr(sys.modules[joined_rows.__name__], "mark_rows", slowly)
+@pytest.mark.parametrize("held", [[*range(40)], [*range(40), 3]], ids=["once", "twice"])
+def test_threads_note_found_rows(device: Device[Any], held: list[int]) -> None:
+    build = _frame(device, held)
+    rows: Any = device.join_table(build, [False])
+    joined = rows.start_join(DeviceJoin("right", build, None))
+    assert joined.unmatched_rows() is build
     together = Barrier(4)
 
     def look_up(number: int) -> None:
         frame = _frame(device, list(range(9 * number, 9 * number + 9)))
         together.wait(timeout=30)
-        list(rows.probe(frame, frame))
+        list(joined.probe(frame, frame))
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(look_up, range(4)))
-    assert rows.unmatched_rows().columns[0].values() == [36, 37, 38, 39]
+    assert joined.unmatched_rows().columns[0].values() == [36, 37, 38, 39]
+
+
+def test_rows_that_come_once_each_are_not_copied(device: Device[Any]) -> None:
+    build = _frame(device, list(range(40)))
+    frame = _frame(device, [5, 3, 5, 39])
+    table: Any = device.join_table(build, [False])
+    for kind in ("inner", "left", "right", "full", "single", "semi"):
+        (made,) = table.start_join(DeviceJoin(kind, build, None)).probe(frame, frame)
+        assert made.columns[0] is frame.columns[0]
+        assert [column.values() for column in made.columns[1:]] == [[5, 3, 5, 39]] * (kind != "semi")
+
+
+@pytest.mark.parametrize(
+    ("kind", "held", "launches"),
+    [
+        ("semi", [1, 2, 2], ["join_find_words", "scan_string_tiles", "join_select"]),
+        ("anti", [1, 2, 2], ["join_find_words", "scan_string_tiles", "join_select"]),
+        ("mark", [1, 2, 2], ["join_find_words"]),
+        ("inner", [1, 2], ["join_find_words", "scan_string_tiles", "join_select"]),
+        ("left", [1, 2], ["join_find_words"]),
+        ("single", [1, 2], ["join_find_words"]),
+        ("full", [1, 2], ["join_find_words", "join_flag"]),
+        (
+            "inner",
+            [1, 2, 2],
+            ["join_find_words", "scan_string_tiles", "scan_string_sums", "join_pairs"],
+        ),
+        (
+            "right",
+            [1, 2, 2],
+            ["join_find_words", "scan_string_tiles", "scan_string_sums", "join_pairs", "join_flag"],
+        ),
+    ],
+)
+def test_joins_launch_few_kernels(
+    device: Any, monkeypatch: pytest.MonkeyPatch, kind: Any, held: list[int], launches: list[str]
+) -> None:
+    build, frame = _frame(device, held), _frame(device, [2, 7, 1, 2])
+    joined = device.join_table(build, [False]).start_join(DeviceJoin(kind, build, None))
+    list(joined.probe(frame, frame))  # makes what is made once
+    launched: list[str] = []
+    plain = device.session.launcher.start
+
+    def start(kernel: Any, *arguments: Any, **options: Any) -> None:
+        launched.append(kernel.name)
+        plain(kernel, *arguments, **options)
+
+    monkeypatch.setattr(device.session.launcher, "start", start)
+    list(joined.probe(frame, frame))
+    assert launched == launches

@@ -8,7 +8,6 @@ from typing import Final
 
 import pyarrow as pa
 import pylibcudf as plc
-from pylibcudf.types import TypeId
 
 from bamquery.engine.cuda.frames import column_from_buffers
 from bamquery.engine.cuda.kernels import Kernels
@@ -40,11 +39,8 @@ class HashedGroups:
 
 
 def takes_keys(keys: Sequence[plc.Column]) -> bool:
-    """Whether kernels compare such columns: at most 16, strings or of fixed width."""
-    return len(keys) <= MOST_KEYS and all(key.type().id() not in _OTHERS for key in keys)
-
-
-_OTHERS: Final = (TypeId.LIST, TypeId.STRUCT, TypeId.EMPTY, TypeId.DICTIONARY32)
+    """Whether kernels compare so many columns; all types that keys have are such as they compare."""
+    return len(keys) <= MOST_KEYS
 
 
 def hash_groups(kernels: Kernels, keys: Sequence[plc.Column], rows: int) -> HashedGroups:

@@ -195,7 +195,7 @@ class CudaAggregation:
         kernels = self._kernels
         if all(state.gathered for state in states):
             return self._merge_words(states)
-        states = [self._as_operators_have_it(state) for state in states]
+        states = [operators_state(kernels, self._calls, state) for state in states]
         keys = [kernels.concatenate([s.keys[i] for s in states]) for i in range(len(self._keys))]
         aggregates = tuple(
             concatenate_state_columns(kernels, [state.aggregates[i] for state in states])
@@ -212,13 +212,6 @@ class CudaAggregation:
         given = [state.aggregates[0] for state in states]
         words = self._compiled.merge(kernels, given, codes.column, codes.groups)
         return CudaGroups(grouping.keys, codes.groups, (words,), gathered=True)
-
-    def _as_operators_have_it(self, state: CudaGroups) -> CudaGroups:
-        if not state.gathered:
-            return state
-        assert self._compiled is not None
-        aggregates = self._compiled.operators_states(self._kernels, state.aggregates[0])
-        return CudaGroups(state.keys, state.groups, aggregates)
 
     def _regroup(self, states: CudaGroups) -> CudaGroups:
         """One state for all that have equal keys."""
@@ -376,3 +369,13 @@ def call_inputs(kernels: Kernels, call: AggregateCall, frame: CudaFrame) -> Stat
     if not inputs:
         return (kernels.nulls(frame.rows, pa.null()),)
     return tuple(evaluate_columns(kernels, inputs, frame))
+
+
+def operators_state(kernels: Kernels, calls: Sequence[AggregateCall], state: CudaGroups) -> CudaGroups:
+    """The state of the calls as their accumulators have it, whoever gathered it."""
+    if not state.gathered:
+        return state
+    compiled = compile_aggregates(tuple(calls))
+    assert compiled is not None
+    aggregates = compiled.operators_states(kernels, state.aggregates[0])
+    return CudaGroups(state.keys, state.groups, aggregates)

@@ -10,7 +10,7 @@ import pylibcudf as plc
 from pylibcudf.types import TypeId
 
 from bamquery.engine.cuda.aggregates.accumulator import Accumulator, StateColumns, concatenate_state_columns
-from bamquery.engine.cuda.aggregates.aggregation import call_inputs
+from bamquery.engine.cuda.aggregates.aggregation import call_inputs, operators_state
 from bamquery.engine.cuda.aggregates.registry import accumulator_of
 from bamquery.engine.cuda.aggregates.value_lists import HolisticAggregate
 from bamquery.engine.cuda.expressions.evaluation import evaluate_columns
@@ -84,7 +84,10 @@ def framed_aggregate(
     edges = None
     if outside is not None and not whole:
         nothing = state_of_none(kernels, accumulator, rows)
-        before, after = (nothing if state is None else state.aggregates[0] for state in outside)
+        before, after = (
+            nothing if state is None else operators_state(kernels, [call], state).aggregates[0]
+            for state in outside
+        )
         edges = (before, after)
     if not whole and accumulator.exact:
         found = difference_states(kernels, accumulator, rows, ranges, edges)

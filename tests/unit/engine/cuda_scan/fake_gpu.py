@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from bamquery.driver.compile.compiler import KernelText
 from bamquery.driver.gpu.arguments import pack
 from bamquery.driver.gpu.device import GpuKernel
 from bamquery.driver.gpu.events import EventPool
@@ -135,10 +136,16 @@ class FakeGpu:
     def allocate(self, size: int) -> FakeMemory:
         return FakeMemory(size, 0)
 
-    def load(self, source: Path, name: str, *, defines: tuple[str, ...] = ()) -> GpuKernel:
+    def load(self, source: Path | KernelText, name: str, *, defines: tuple[str, ...] = ()) -> GpuKernel:
+        if isinstance(source, KernelText):
+            (program,) = self._emulator.programs([source.text])
+            return GpuKernel(name, program, program.sizes)
         file = source.relative_to(KERNELS).with_suffix("")
         kernel = self._emulator.kernel(str(file), name, defines)
         return GpuKernel(name, kernel, kernel.sizes)
+
+    def allow_shared(self, kernel: GpuKernel, shared_bytes: int) -> None:
+        kernel.shared_bytes_allowed = shared_bytes
 
     def launch(
         self,

@@ -97,7 +97,7 @@ class Settings:
     dynamic_filters: bool = True
     """Whether scans read less by what operators above them learn while they run."""
     programs: bool = True
-    """Whether a CPU computes expressions and aggregates by programs, as far as these go."""
+    """Whether expressions and aggregates are computed by programs, as far as these go."""
     strategy: str = "auto"
     """How columns are read: `stream`, `vectors`, `blocks`, or `auto` by cost."""
     verify_checksums: bool | str = True

@@ -16,6 +16,7 @@ from bamquery.connection.database_paths import resolve_database_path
 from bamquery.connection.duckdb_names import ConnectionDuckdbNames
 from bamquery.connection.python_tables import caller_tables, python_source
 from bamquery.engine.device_factory import open_device
+from bamquery.engine.profiling.cache_use import CacheUse, CachingDevice
 from bamquery.engine.settings import Settings, SettingValues
 from bamquery.errors import BamQueryError, SqlError, foreign_errors, within_depth
 from bamquery.plan.nodes import Source
@@ -328,6 +329,17 @@ class Connection(ConnectionDuckdbNames, Closeable):
             return self._session.database.check()
 
     # Settings.
+
+    @property
+    def gpu_cache(self) -> CacheUse | None:
+        """Which columns stay in the GPU's memory, for all connections of this process; None on a CPU.
+
+        Raises:
+            SettingError: there is no such device as the setting says.
+        """
+        chosen = self._session.settings
+        device, _ = open_device(chosen.device, chosen.gpu_memory_limit, programs=chosen.programs)
+        return device.cache_use() if isinstance(device, CachingDevice) else None
 
     @property
     def settings(self) -> Settings:

@@ -32,6 +32,7 @@ from bamquery.engine.cuda.transfer.upload import upload
 from bamquery.engine.cuda.windows.call_values import portion_ends
 from bamquery.engine.cuda.windows.compute import window_call_values, window_columns
 from bamquery.engine.device import HostPositions, Positions, RestOfPartition
+from bamquery.engine.profiling.cache_use import CacheUse
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression
 from bamquery.plan.nodes import Field, SortKey, Window
@@ -88,6 +89,10 @@ class CudaDevice:
     def scan(self, work: ScanWork[CudaFrame]) -> Generator[CudaFrame, None, None]:
         """Read a stored table itself: see `bamquery.engine.operators.scan.device_scan`."""
         return scan_columns(self.session, self, work)
+
+    def cache_use(self) -> CacheUse:
+        """Columns that stay in the GPU's memory."""
+        return self.session.column_cache.use()
 
     def from_arrow(self, batch: pa.RecordBatch) -> CudaFrame:
         """The batch's columns, copied."""

@@ -37,6 +37,9 @@ INT128: Final = plc.DataType(TypeId.DECIMAL128, 0)
 """libcudf's decimals without a fraction are its 128-bit integers."""
 
 _MOST_SCALARS: Final = 4096
+"""Constants that stay in the GPU's memory."""
+_LONGEST_KEPT: Final = 64
+"""Characters of such a constant."""
 
 Known = TypeVar("Known")
 
@@ -72,7 +75,7 @@ class Kernels:
         self.session: Final = session
         self.stream: Final = session.stream
         self.memory: Final = session.memory
-        self._scalars: dict[tuple[pa.DataType, Constant], plc.Scalar] = {}
+        self._scalars: dict[tuple[pa.DataType, str], plc.Scalar] = {}
         self._known = threading.local()
 
     # Constants.
@@ -80,15 +83,17 @@ class Kernels:
     def scalar(self, constant: Constant) -> plc.Scalar:
         """A constant in the GPU's memory."""
         kind = constant.type
-        # Equal floats may differ in their sign, or be no numbers and so equal nothing.
-        known = not constant.is_valid or pa.types.is_integer(kind) or pa.types.is_boolean(kind)
-        found = self._scalars.get((kind, constant)) if known else None
+        # Equal floats may differ in their sign, or be no numbers and so equal nothing: their text tells them.
+        value = constant.as_py() if constant.is_valid and _is_kept(kind) else None
+        known = not constant.is_valid or (value is not None and len(str(value)) <= _LONGEST_KEPT)
+        key = (kind, repr(value))
+        found = self._scalars.get(key) if known else None
         if found is None:
             values: Any = pa.array([constant]) if constant.is_valid else pa.nulls(1, kind)
             found = upload(self.session, values).to_scalar(stream=self.stream, mr=self.memory)
             self.session.synchronize()  # the array's copy is done
             if known and len(self._scalars) < _MOST_SCALARS:
-                self._scalars[kind, constant] = found
+                self._scalars[key] = found
         return found
 
     def number(self, value: float, kind: pa.DataType | None = None) -> plc.Scalar:
@@ -293,6 +298,20 @@ class Kernels:
 
 Implementation: TypeAlias = Callable[[Kernels, Sequence[Operand], pa.DataType], plc.Column]
 """A scalar function: arguments (at least one a column) and the result's type."""
+
+
+def _is_kept(kind: pa.DataType) -> bool:
+    """Whether constants of a type are told apart by how Python writes them."""
+    types = pa.types
+    return bool(
+        types.is_integer(kind)
+        or types.is_boolean(kind)
+        or types.is_floating(kind)
+        or types.is_decimal(kind)
+        or types.is_date(kind)
+        or types.is_large_string(kind)
+        or types.is_string(kind)
+    )
 
 
 def view_as(column: plc.Column, kind: plc.DataType) -> plc.Column:

@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 import pylibcudf as plc
 
 from bamquery.engine.cuda.frames import column_bytes
+from bamquery.engine.profiling.cache_use import CacheUse
 from bamquery.storage.fragments.fragment import Fragment
 
 ColumnKey: TypeAlias = tuple[tuple[str, int], ...]
@@ -51,25 +52,6 @@ class CachedColumn:
     name: str
     column: plc.Column
     nbytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class CacheUse:
-    """What a cache holds.
-
-    Attributes:
-        columns: how many.
-        nbytes: memory that they occupy.
-        limit: most that they may, as it was asked for last; None: nobody has asked.
-        hits: columns that scans found.
-        misses: columns that scans did not find.
-    """
-
-    columns: int
-    nbytes: int
-    limit: int | None
-    hits: int
-    misses: int
 
 
 def column_key(fragments: Sequence[Fragment], name: str) -> ColumnKey:

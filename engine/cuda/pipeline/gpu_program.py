@@ -38,7 +38,7 @@ _MOST_COLUMNS: Final = 64
 
 
 @dataclass(frozen=True)
-class _Given:
+class _InputColumns:
     """Columns that a program loads, as kernels take them, and which of them have nulls."""
 
     columns: tuple[plc.Column, ...]
@@ -81,7 +81,7 @@ class GpuProgram:
 
     def evaluate(self, kernels: Kernels, frame: CudaFrame) -> list[plc.Column] | None:
         """The outputs for each of at least one row; the host waits."""
-        given = self._given(kernels, frame)
+        given = self._input_columns(kernels, frame)
         if given is None:
             return None
         made = self._evaluate_kernel(given.nullable)
@@ -117,7 +117,7 @@ class GpuProgram:
 
         `codes`: each row's group, int32, never null (None: all are group 0).
         """
-        given = self._given(kernels, frame)
+        given = self._input_columns(kernels, frame)
         if given is None:
             return None
         _, layout = self._aggregate_kernel(given.nullable, own=False)
@@ -165,7 +165,7 @@ class GpuProgram:
             found = self._aggregating[nullable, own] = aggregate_text(self._program, nullable, own=own)
         return found
 
-    def _given(self, kernels: Kernels, frame: CudaFrame) -> _Given | None:
+    def _input_columns(self, kernels: Kernels, frame: CudaFrame) -> _InputColumns | None:
         """What a kernel takes of each input; None where one cannot be computed."""
         if self.is_given_up:
             return None
@@ -186,7 +186,7 @@ class GpuProgram:
                 return None
             columns.append(column)
         packed = b"".join(map(pack_input, columns)) or bytes(24)
-        return _Given(tuple(columns), packed, tuple(column.null_count() > 0 for column in columns))
+        return _InputColumns(tuple(columns), packed, tuple(column.null_count() > 0 for column in columns))
 
 
 def pack_input(column: plc.Column) -> bytes:

@@ -177,7 +177,7 @@ class ProgramText:
     def _range(self, step: Instruction, operands: Sequence[str]) -> str:
         return f"require_range({operands[0]}, {_word(step.immediate)}, {_word(step.extra)}, lost)"
 
-    def _by(self, step: Instruction, operands: Sequence[str]) -> str:
+    def _by_constant(self, step: Instruction, operands: Sequence[str]) -> str:
         return f"{step.operation.name.lower()}({operands[0]}, {_word(step.immediate)})"
 
     def _decimal(self, step: Instruction, operands: Sequence[str]) -> str:
@@ -201,8 +201,8 @@ _SPECIAL: Final[Mapping[Operation, Callable[[ProgramText, Instruction, Sequence[
             Operation.CONSTANT: ProgramText._constant,
             Operation.CONSTANT_FLAG: ProgramText._flag,
             Operation.REQUIRE_RANGE: ProgramText._range,
-            Operation.DIVIDE_ROUNDING: ProgramText._by,
-            Operation.FLOOR_DIVIDE: ProgramText._by,
+            Operation.DIVIDE_ROUNDING: ProgramText._by_constant,
+            Operation.FLOOR_DIVIDE: ProgramText._by_constant,
             Operation.DECIMAL_TO_DOUBLE: ProgramText._decimal,
         }
     )

@@ -71,16 +71,26 @@ def filter_steps(conjuncts: Sequence[Conjunct]) -> list[FilterStep]:
 class AdaptiveFilterOrder:
     """Picks the next step by selectivity and cost; learns from every chunk. Thread-safe."""
 
-    def __init__(self, scan_steps: Sequence[FilterStep], guesses: Sequence[float]) -> None:
-        """`guesses` are the steps' selectivities before anything was seen."""
+    def __init__(
+        self, scan_steps: Sequence[FilterStep], guesses: Sequence[float] | Callable[[], Sequence[float]]
+    ) -> None:
+        """`guesses` are the steps' selectivities before anything was seen, or give them at first use."""
         self._lock = threading.Lock()
         self._rows_in = [_PRIOR_ROWS] * len(scan_steps)
-        self._rows_out = [_PRIOR_ROWS * guess for guess in guesses]
+        self._guesses = guesses
+        self._rows_out: list[float] | None = None
 
     def selectivity(self, step: FilterStep) -> float:
         """Share of rows expected to pass, of those that reach the step."""
         with self._lock:
-            return self._rows_out[step.number] / self._rows_in[step.number]
+            return self._passed[step.number] / self._rows_in[step.number]
+
+    @property
+    def _passed(self) -> list[float]:
+        if self._rows_out is None:
+            guesses = self._guesses() if callable(self._guesses) else self._guesses
+            self._rows_out = [_PRIOR_ROWS * guess for guess in guesses]
+        return self._rows_out
 
     def is_worth(self, step: FilterStep) -> bool:
         """Whether it removes enough rows for what it costs, if it need not be taken."""
@@ -90,7 +100,7 @@ class AdaptiveFilterOrder:
         """Note what a step let through."""
         with self._lock:
             self._rows_in[step.number] += rows_in
-            self._rows_out[step.number] += rows_out
+            self._passed[step.number] += rows_out
 
     def choose_next(self, waiting: Sequence[FilterStep], cost: Callable[[FilterStep], float]) -> FilterStep:
         """The step among one or more that removes rows at the least cost.

@@ -210,8 +210,10 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         # One step needs no order.
         sampled = fragments if len(self._steps) > 1 else ()
         moving = MovingDynamicFilters(self._dynamic_filters, context.device, len(self._steps))
-        guesses = guess_selectivities(self._steps, sampled) + moving.guesses
-        order = AdaptiveFilterOrder([*self._steps, *moving.placeholders], guesses)
+        steps, later = self._steps, moving.guesses
+        order = AdaptiveFilterOrder(
+            [*steps, *moving.placeholders], lambda: guess_selectivities(steps, sampled) + later
+        )
         plan = SelectionPlan(
             self._outputs, tuple(self._steps), self._schema, order, moving.steps, self._numbers
         )

@@ -143,7 +143,7 @@ class Fetches:
             *(jobs, len(self._jobs), rings.shape.lba_bytes, rings.shape.lanes, rings.shape.nap_ns),
             *(DEADLINE_NS, chunk.board.control.address, chunk.board.fetch_errors.address),
         )
-        kernel = state.launcher.kernel("scan_fetch", "scan_fetch")
+        kernel = state.launcher.kernel("fetch/blocks", "scan_fetch")
         with state.session.lock:
             launch = rings.start(kernel, arguments, commands=self._most, stream=state.stream)
         for fetched in self._columns:

@@ -117,7 +117,7 @@ class MappedRows:
         }
         clock = chunk.clock(stream)
         if plain:
-            chunk.launch("scan_fetch_mapped", "scan_fetch_mapped", plain, len(self._jobs), items=rows)
+            chunk.launch("fetch/mapped", "scan_fetch_mapped", plain, len(self._jobs), items=rows)
         for define, address in packed.items():
             count = len(self._packed_jobs[define])
             launcher.start(

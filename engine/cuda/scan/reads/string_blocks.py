@@ -91,7 +91,7 @@ def fetch_listed(chunk: ChunkMemory, columns: Sequence[BlockStrings]) -> KernelT
         *(rings.shape.nap_ns, DEADLINE_NS),
         *(chunk.board.control.address, chunk.board.fetch_errors.address),
     )
-    kernel = state.launcher.kernel("scan_fetch_listed", "scan_fetch_listed")
+    kernel = state.launcher.kernel("fetch/listed", "scan_fetch_listed")
     with state.session.lock:
         launch = rings.start(kernel, arguments, commands=blocks, stream=state.stream)
     seconds: Callable[[], float] = state.note_launch(launch)

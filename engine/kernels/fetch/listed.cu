@@ -1,8 +1,8 @@
 // Fetches listed blocks, by NVMe commands written here, to one after the other in this GPU's memory.
 //
-// As scan_fetch.cu does, but what has landed is copied as it is: of the bytes of strings most are wanted, and
+// As blocks.cu does, but what has landed is copied as it is: of the bytes of strings most are wanted, and
 // where they go is looked up faster in this GPU's own memory.
-#include "engine/kernels/scan_fetch.hpp"
+#include "engine/kernels/fetch/fetch.hpp"
 #include "engine/kernels/strings/scan_strings.hpp"
 
 namespace bamquery {

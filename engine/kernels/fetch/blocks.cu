@@ -2,7 +2,7 @@
 //
 // One queue pair a thread block: its last warp sweeps completions, all others take the next blocks of any
 // column, 32 at a time, so that nobody waits for the slowest.
-#include "engine/kernels/scan_fetch.hpp"
+#include "engine/kernels/fetch/fetch.hpp"
 
 namespace bamquery {
 

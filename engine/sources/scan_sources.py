@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from itertools import accumulate
-from typing import TYPE_CHECKING, Generic
+from typing import TYPE_CHECKING, Any, Final, Generic
 
 import pyarrow as pa
 
@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from bamquery.plan.nodes import Plan, Scan
     from bamquery.storage.ingest.sources.source import IngestSource
     from bamquery.storage.tables.snapshot import Snapshot
+
+
+_STATISTICS: Final = f"{__name__}.statistics"
+
+
+def _facts(snapshot: Snapshot | SchemaVersionFragments) -> dict[str, Any]:
+    """What is kept of a version for the next statement that reads it."""
+    facts: dict[str, Any] = getattr(snapshot, "facts", {})
+    return facts
 
 
 class StoredTable:
@@ -65,7 +74,8 @@ class StoredTable:
         if self._statistics is None:
             from bamquery.engine.sources.table_statistics import TableStatistics  # noqa: PLC0415 (for guesses only)
 
-            self._statistics = TableStatistics(self.snapshot.fragments, self.schema)
+            made = TableStatistics(self.snapshot.fragments, self.snapshot.schema)
+            self._statistics = _facts(self.snapshot).setdefault(_STATISTICS, made)
         return self._statistics
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ import pyarrow as pa
 from bamquery.engine import host_evaluation
 from bamquery.engine.execution.string_limits import StringLimits, use_string_limits
 from bamquery.errors import ExecutionError
+from bamquery.plan.assumptions import compute
 from bamquery.plan.expressions import Call, Cast, Expression, Literal, children, transform, walk
 from bamquery.plan.literals import evaluation
 from bamquery.plan.literals.scalars import scalar
@@ -86,9 +88,20 @@ def _constant(expression: Expression) -> Literal | None:
         return known
     if pa.types.is_dictionary(expression.type) or not host_evaluation.is_computable(expression):
         return None
+    literals = [child for child in children(expression) if isinstance(child, Literal)]
+    return compute(partial(_on_host, expression), *literals)
+
+
+def _on_host(expression: Call | Cast, *arguments: Literal) -> Literal | None:
+    """The value of a call or cast of these literals."""
+    made: Call | Cast
+    if isinstance(expression, Call):
+        made = Call(expression.function, arguments, expression.type)
+    else:
+        made = Cast(arguments[0], expression.type, expression.try_, expression.place)
     try:
         with use_string_limits(_SMALL), use_cancellation_check(_little_patience()):
-            value = host_evaluation.evaluate(expression, _row())
+            value = host_evaluation.evaluate(made, _row())
     except ExecutionError:
         return None
     return Literal(value[0] if isinstance(value, pa.Array) else value)

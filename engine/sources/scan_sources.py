@@ -26,12 +26,6 @@ if TYPE_CHECKING:
 _STATISTICS: Final = f"{__name__}.statistics"
 
 
-def _facts(snapshot: Snapshot | SchemaVersionFragments) -> dict[str, Any]:
-    """What is kept of a version for the next statement that reads it."""
-    facts: dict[str, Any] = getattr(snapshot, "facts", {})
-    return facts
-
-
 class StoredTable:
     """A version of a table; the snapshot's owner closes it."""
 
@@ -74,8 +68,12 @@ class StoredTable:
         if self._statistics is None:
             from bamquery.engine.sources.table_statistics import TableStatistics  # noqa: PLC0415 (for guesses only)
 
-            made = TableStatistics(self.snapshot.fragments, self.snapshot.schema)
-            self._statistics = _facts(self.snapshot).setdefault(_STATISTICS, made)
+            facts: dict[str, Any] = getattr(
+                self.snapshot, "facts", {}
+            )  # some fragments of a version have none
+            key = f"{_STATISTICS} {len(self.schema)}"  # with or without the rows' numbers
+            made = TableStatistics(self.snapshot.fragments, self.schema)
+            self._statistics = facts.setdefault(key, made)
         return self._statistics
 
 

@@ -113,7 +113,7 @@ class Snapshot(Closeable):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What is worked out about the fragments and lasts as long as they do, by a name that its maker gives.
+        """What is worked out about the fragments and lasts as they do, by a name that its maker gives.
 
         All snapshots of the version that was read last share it.
         """

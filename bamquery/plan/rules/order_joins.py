@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
+from bamquery.plan.assumptions import ask_of_plans
 from bamquery.plan.cardinality import (
     Domain,
     domain_of,
@@ -66,7 +67,7 @@ class _Ordering:
         leaves, conditions = self._flatten_joins(plan)
         inputs = [self(leaf) for leaf in leaves]
         order = (
-            _order(inputs, conditions) if len(inputs) > 2 else []
+            ask_of_plans(_order, inputs, conditions) if len(inputs) > 2 else []
         )  # which of two is the build side is decided later
         if order == list(range(len(order))):
             return self._same_tree(plan, iter(inputs))

@@ -19,7 +19,7 @@ from bamquery.errors import Reason, UnsupportedError
 from bamquery.plan import nodes
 from bamquery.plan.cardinality import remember_estimates
 from bamquery.plan.expressions import AggregateCall, Expression
-from bamquery.plan.interning import Interning
+from bamquery.plan.interning import IS_INTERNED, Interning
 from bamquery.plan.nodes import Plan
 from bamquery.plan.rewriting import nodes_of
 from bamquery.statement_context.cancellation import check_cancelled
@@ -47,7 +47,8 @@ def lower(plan: Plan, device: Device[Frame], settings: Settings) -> Operator[Fra
     Raises:
         UnsupportedError: the device cannot do all of it; every reason is given.
     """
-    plan = Interning()(plan)
+    if IS_INTERNED not in plan.__dict__:
+        plan = Interning()(plan)
     reasons = list(dict.fromkeys(refusals(plan, device.capabilities)))
     if reasons:
         raise UnsupportedError([Reason(reason) for reason in reasons])

@@ -56,12 +56,12 @@ class Assumptions:
 
     def fix(self, numbers: frozenset[int]) -> None:
         """Note that values were read."""
-        if self._is_open and not _here.asking:
+        if self._is_open and _here.asking is not self:
             self.fixed |= numbers
 
     def note(self, question: Question) -> None:
         """Note what was asked; what is asked to answer a question is part of it."""
-        if self._is_open and not _here.asking:
+        if self._is_open and _here.asking is not self:
             self.questions.append(question)
 
     def given(self, value: Literal, number: int) -> Literal:
@@ -166,7 +166,7 @@ class SpelledName(str):
 
 class _Here(threading.local):
     making: Assumptions | None = None
-    asking = 0  # questions that are being answered, one within the other
+    asking: Assumptions | None = None  # of whose constants a question is being answered
 
 
 _here = _Here()
@@ -201,10 +201,13 @@ def ask_of_plans(
 ) -> Answer:
     """`question(plans, expressions)`, which is to depend on these alone; answers are compared."""
     assumptions = _here.making
-    if assumptions is None or _here.asking:
+    if assumptions is None or _here.asking is not None:
         return question(plans, expressions)
-    with _asking():
+    _here.asking = assumptions
+    try:
         answer = question(plans, expressions)
+    finally:
+        _here.asking = None
     assumptions.note(Question(question, (tuple(plans), tuple(expressions)), answer))
     return answer
 
@@ -225,12 +228,3 @@ def _answer(assumptions: Assumptions, question: Callable[..., Answer], about: tu
             if one.origin is not None:
                 one.origin.fix()
         raise
-
-
-@contextmanager
-def _asking() -> Iterator[None]:
-    _here.asking += 1
-    try:
-        yield
-    finally:
-        _here.asking -= 1

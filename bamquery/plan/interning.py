@@ -10,6 +10,8 @@ from bamquery.plan.nodes import Plan, Sample
 from bamquery.plan.rewriting import children, expressions_of, fact_of_node, transform_plan
 
 DIFFERENT_EACH_TIME: Final = frozenset({"random", "uuid", "gen_random_uuid"})
+IS_INTERNED: Final = f"{__name__}.is_interned"
+"""What a plan knows of itself of which all nodes are interned already."""
 _BELOW: Final = frozenset({"child", "left", "right", "inputs", "first", "step"})
 
 

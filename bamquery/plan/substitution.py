@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Any, Final
 
 from bamquery.plan.assumptions import Assumptions, SpelledName
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
-from bamquery.plan.nodes import Aggregate, Plan, Project, Scan, Source, Window
-from bamquery.plan.rewriting import children, map_expressions, with_children
+from bamquery.plan.interning import IS_INTERNED
+from bamquery.plan.nodes import Aggregate, Plan, Project, Source, Window
+from bamquery.plan.rewriting import expressions_of, fact_of_node, map_expressions
 from bamquery.statement_context.cancellation import check_cancelled
 from bamquery.text.statement_text import Place
 
 _VARIES: Final = f"{__name__}.varies"
+_CHANGING: Final = frozenset({"child", "left", "right", "inputs", "first", "step", "source"})
+"""Fields of nodes."""
 _KEPT: Final = ("_depth", "_parts")
 """What expressions know of themselves that other constants leave as it is."""
 
@@ -134,26 +137,64 @@ class Substitution:
         return made
 
     def _rebuild_node(self, plan: Plan) -> Plan:
-        made = with_children(plan, list(map(self.plan, children(plan))))
-        if isinstance(made, Scan):
-            made = replace(made, source=self._source(made.source))
-        if self._given is None:
-            return _with_fields_of(plan, made)
-        made = map_expressions(made, self.expression)
-        if isinstance(made, Project | Aggregate | Window) and _is_any_spelled(made.names):
-            made = replace(made, names=tuple(map(self._name, made.names)))
-        return made if _is_any_spelled(field.name for field in plan.fields) else _with_fields_of(plan, made)
+        made = self._over_others(plan)
+        if self._given is not None and _node_varies(plan):
+            made = map_expressions(made, self.expression)
+            if isinstance(made, Project | Aggregate | Window) and any(map(_is_spelled, made.names)):
+                made = replace(made, names=tuple(map(self._name, made.names)))
+        if made is not plan:
+            if self._given is None or not _has_spelled_columns(plan):
+                made.__dict__["fields"] = plan.fields  # of constants of the same types
+            if IS_INTERNED in plan.__dict__:
+                made.__dict__[IS_INTERNED] = True  # the same literals are equal as were before
+        return made
+
+    def _over_others(self, plan: Plan) -> Plan:
+        """The node over what is made of those below it, and of its source."""
+        changes: dict[str, Any] = {}
+        names = _field_names(type(plan))
+        for name in names:
+            if name not in _CHANGING:
+                continue
+            before = getattr(plan, name)
+            if name == "source":
+                changes[name] = self._source(before)
+            elif name == "inputs":
+                changes[name] = tuple(map(self.plan, before))
+            else:
+                changes[name] = self.plan(before)
+        if not changes:
+            return plan
+        made: Plan = object.__new__(type(plan))  # as `replace`, of which there are dozens each time
+        made.__dict__.update({name: plan.__dict__[name] for name in names}, **changes)
+        return made
 
 
-def _with_fields_of(plan: Plan, made: Plan) -> Plan:
-    """The node made of a plan's, which has the same columns, of constants of the same types."""
-    if made is not plan:
-        made.__dict__["fields"] = plan.fields
-    return made
+def _field_names(kind: type[Any]) -> tuple[str, ...]:
+    known = _known_fields.get(kind)
+    if known is None:
+        known = _known_fields[kind] = tuple(one.name for one in fields(kind))
+    return known
 
 
-def _is_any_spelled(names: Iterable[str]) -> bool:
-    return any(isinstance(name, SpelledName) for name in names)
+_known_fields: Final[dict[type[Any], tuple[str, ...]]] = {}
+
+
+@fact_of_node
+def _has_spelled_columns(plan: Plan) -> bool:
+    return any(_is_spelled(field.name) for field in plan.fields)
+
+
+@fact_of_node
+def _node_varies(plan: Plan) -> bool:
+    """Whether the node itself has constants of the text in it, or places of it, or names."""
+    if isinstance(plan, Project | Aggregate | Window) and any(map(_is_spelled, plan.names)):
+        return True
+    return any(map(_varies, expressions_of(plan)))
+
+
+def _is_spelled(name: str) -> bool:
+    return isinstance(name, SpelledName)
 
 
 def _varies(expression: Expression) -> bool:

@@ -22,6 +22,7 @@ from bamquery.plan.rewriting import expressions_of, nodes_of
 from bamquery.plan.substitution import OtherPlanError, Substitution
 from bamquery.session.optimized_plans import keep_optimized, receive_optimized
 from bamquery.sql_frontend.text_constants import TextConstants, move_place
+from bamquery.statement_context.limits import statement_limits
 
 _NOT_THIS_PLAN = (OtherPlanError, ArithmeticError, ExecutionError, SqlError, ValueError, pa.ArrowException)
 """What is raised where constants do not go through the plan: planning them anew says what they do."""
@@ -60,6 +61,7 @@ class KnownQuery:
         self._assumptions = assumptions
         self._others: Sequence[Literal] = ()
         self._optimized: Plan | None = None
+        self._limits = statement_limits()
         self._lock = threading.Lock()
 
     @classmethod
@@ -99,6 +101,8 @@ class KnownQuery:
             BamQueryError: a table cannot be read.
         """
         is_same = text == self.text
+        if self._limits != statement_limits():
+            return None
         if self._assumptions.is_open and not is_same:
             return None
         if any(constants.written[n] != self._constants.written[n] for n in self._assumptions.fixed):

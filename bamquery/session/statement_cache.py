@@ -42,7 +42,7 @@ class StatementCache:
         self, text: str, catalog: StatementCatalog, parameters: Parameters | None
     ) -> Iterator[Statement]:
         """As `bamquery.sql_frontend.statement_binder.bind`, which see."""
-        if parameters is not None or len(text) > _LONGEST_TEXT:
+        if parameters is not None or len(text) > _LONGEST_TEXT or not catalog.keeps_plans:
             return bind(text, catalog, parameters)
         constants = TextConstants.of(text)
         found = with_deep_recursion(lambda: self._find(text, constants, catalog))

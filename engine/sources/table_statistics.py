@@ -21,6 +21,7 @@ from bamquery.storage.statistics.zone_map import Zones
 _MOST_VECTORS: Final = 4096
 """Looked at of a table, evenly over all fragments: guesses need no more."""
 _MOST_FRAGMENTS: Final = 64
+_MOST_SHARES: Final = 256
 _EQUAL: Final = 0.05
 _OTHER: Final = 0.3
 """Shares of rows for conditions on values that are no numbers, of vectors that zone maps leave."""
@@ -35,12 +36,23 @@ class TableStatistics:
         self._fragments = fragments[::step]
         self._schema = schema
         self._columns: dict[str, _ColumnStatistics | None] = {}
+        self._shares: dict[Expression, float | None] = {}
+        self._spans: dict[int, float | None] = {}
 
     def share(self, predicate: Expression) -> float | None:
         """About which share of the rows fulfils it; None where zone maps say nothing of it.
 
-        It is one condition on a column, or a conjunction of bounds of one column.
+        It is one condition on a column, or a conjunction of bounds of one column. The last answers are kept:
+        who makes a plan asks several times.
         """
+        if predicate in self._shares:
+            return self._shares[predicate]
+        if len(self._shares) >= _MOST_SHARES:
+            self._shares = {}
+        found = self._shares[predicate] = self._work_out_share(predicate)
+        return found
+
+    def _work_out_share(self, predicate: Expression) -> float | None:
         conjuncts = split_conjuncts([predicate], self._schema)
         ranges = [found for conjunct in conjuncts for found in conjunct.ranges]
         if not ranges or len(ranges) < len(conjuncts) or len({found.column for found in ranges}) > 1:
@@ -52,12 +64,10 @@ class TableStatistics:
 
     def span(self, column: int) -> float | None:
         """How many values there are between a column's bounds; None where there may be any number."""
-        found = self._column(self._schema.field(column).name)
-        if found is None or found.lows is None or not len(found.lows):
-            return None
-        if not found.is_whole:
-            return None
-        return float(found.highs.max() - found.lows.min() + 1)
+        if column not in self._spans:
+            found = self._column(self._schema.field(column).name)
+            self._spans[column] = None if found is None else found.span()
+        return self._spans[column]
 
     def _column(self, name: str) -> _ColumnStatistics | None:
         if name not in self._columns:
@@ -117,6 +127,12 @@ class _ColumnStatistics:
             highs = np.concatenate([_numbers(zone.maximum) for zone in chosen])[known]
         whole = not pa.types.is_floating(kind) and not pa.types.is_decimal(kind)
         return _ColumnStatistics(chosen, lows, highs, (rows - nulls - nans) / rows, nulls / rows, whole, kind)
+
+    def span(self) -> float | None:
+        """How many values there are between the bounds; None where there may be any number."""
+        if self.lows is None or not len(self.lows) or not self.is_whole:
+            return None
+        return float(self.highs.max() - self.lows.min() + 1)
 
     def share(self, predicate: RangePredicate) -> float:
         """About which share of the rows fulfils it."""

@@ -149,6 +149,7 @@ class _Sources:
         self.starts = [0, *accumulate(len(source.fields) for source in inputs)]
         self._of_column = [i for i, source in enumerate(inputs) for _ in source.fields]
         self.conditions = [_Condition(one, self._sources_read(one)) for one in conditions]
+        self._domains: dict[int, Domain | None] = {}
         self.about: list[list[_Condition]] = [[] for _ in inputs]
         """Of each source the conditions about it and others."""
         for condition in self.conditions:
@@ -164,6 +165,11 @@ class _Sources:
         return joined_rows(left, self.rows[new], own, self._domain)
 
     def _domain(self, side: Expression) -> Domain | None:
+        if id(side) not in self._domains:  # of a condition, which is kept
+            self._domains[id(side)] = self._work_out_domain(side)
+        return self._domains[id(side)]
+
+    def _work_out_domain(self, side: Expression) -> Domain | None:
         sources = self._sources_read(side)
         if len(sources) != 1:
             return None

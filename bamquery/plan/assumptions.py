@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Self, TypeVar
 
 from bamquery.plan.expressions import Expression, Literal
@@ -29,6 +30,16 @@ class Question:
     about: tuple[Any, ...]
     answer: Any
 
+    def is_same(self, other: Question) -> bool:
+        """Whether the very same was asked."""
+        return self.ask is other.ask and _is_same(self.about, other.about)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    return one is other
+
 
 class Assumptions:
     """Of one statement, while its plan is made.
@@ -43,6 +54,7 @@ class Assumptions:
         self.fixed: set[int] = set()
         self.questions: list[Question] = []
         self.literals: list[Literal] = []
+        self._made: dict[tuple[Any, ...], Literal] = {}
         self._is_open = True
 
     @property
@@ -61,21 +73,27 @@ class Assumptions:
 
     def note(self, question: Question) -> None:
         """Note what was asked; what is asked to answer a question is part of it."""
-        if self._is_open and _here.asking is not self:
+        if self._is_open and _here.asking is not self and not any(map(question.is_same, self.questions)):
             self.questions.append(question)
 
     def given(self, value: Literal, number: int) -> Literal:
         """A literal as constant number `number` of the text."""
-        return self._literal(value, Origin(self, frozenset((number,)), None, ()))
+        return self._literal(value, Origin(self, frozenset((number,)), None, ()), (number,))
+
+    def known(self, make: Callable[..., Any], of: tuple[Literal, ...]) -> Literal | None:
+        """What was computed so before."""
+        return self._made.get(_key(make, of))
 
     def computed(self, value: Literal, make: Callable[..., Any], of: tuple[Literal, ...]) -> Literal:
         """A literal as computed of others, at least one of which comes from the text."""
         numbers = frozenset[int]().union(*(one.origin.numbers for one in of if one.origin is not None))
-        return self._literal(value, Origin(self, numbers, make, of))
+        return self._literal(value, Origin(self, numbers, make, of), _key(make, of))
 
-    def _literal(self, value: Literal, origin: Origin) -> Literal:
-        made = Literal(value.value, origin)
-        self.literals.append(made)
+    def _literal(self, value: Literal, origin: Origin, key: tuple[Any, ...]) -> Literal:
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = Literal(value.value, origin)
+            self.literals.append(made)
         return made
 
     @contextmanager
@@ -177,6 +195,9 @@ def compute(make: Callable[..., Literal | None], *of: Literal) -> Literal | None
     assumptions = _assumptions_about(of)
     if assumptions is None:
         return make(*of)
+    known = assumptions.known(make, of)
+    if known is not None:
+        return known
     made = _answer(assumptions, make, of)
     if made is None:
         assumptions.note(Question(_is_none, (make, of), True))
@@ -210,6 +231,12 @@ def ask_of_plans(
         _here.asking = None
     assumptions.note(Question(question, (tuple(plans), tuple(expressions)), answer))
     return answer
+
+
+def _key(make: Callable[..., Any], of: tuple[Literal, ...]) -> tuple[Any, ...]:
+    """The same for what is computed in the same way of the same literals, which who keeps it has to hold."""
+    way = (make.func, make.args, *make.keywords.items()) if isinstance(make, partial) else (make,)
+    return (way, *(id(one.origin) if one.origin is not None else (one.type, one) for one in of))
 
 
 def _is_none(make: Callable[..., Literal | None], of: tuple[Literal, ...]) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from typing import Any, Final
 
 from bamquery.plan.assumptions import Assumptions, SpelledName
+from bamquery.plan.cardinality import remember_estimates
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
 from bamquery.plan.interning import IS_INTERNED
 from bamquery.plan.nodes import Aggregate, Plan, Project, Source, Window
@@ -68,10 +69,11 @@ class Substitution:
             )
             if before != after:
                 raise OtherPlanError
-        for question in assumptions.questions:
-            check_cancelled()
-            if question.ask(*map(self.of, question.about)) != question.answer:
-                raise OtherPlanError
+        with remember_estimates():
+            for question in assumptions.questions:
+                check_cancelled()
+                if question.ask(*map(self.of, question.about)) != question.answer:
+                    raise OtherPlanError
 
     def of(self, what: Any) -> Any:
         """A plan, an expression, or what is made of such; anything else as it is."""

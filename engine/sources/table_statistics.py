@@ -22,6 +22,7 @@ _MOST_VECTORS: Final = 4096
 """Looked at of a table, evenly over all fragments: guesses need no more."""
 _MOST_FRAGMENTS: Final = 64
 _MOST_SHARES: Final = 256
+_FEW: Final = 4
 _EQUAL: Final = 0.05
 _OTHER: Final = 0.3
 """Shares of rows for conditions on values that are no numbers, of vectors that zone maps leave."""
@@ -145,7 +146,7 @@ class _ColumnStatistics:
             return None
         below, above = np.ones(len(self.lows)), np.ones(len(self.lows))
         for bound in bounds:
-            numbers = _numbers(pa.array([value for value in bound.values if value.is_valid], self.kind))
+            numbers = _numbers_of([value for value in bound.values if value.is_valid], self.kind)
             if bound.operator not in _BOUNDS or bound.or_null or not np.isfinite(numbers).all():
                 return None
             if not len(numbers):
@@ -168,7 +169,7 @@ class _ColumnStatistics:
             alive = float(np.mean(np.concatenate([zone.possible(predicate) for zone in self.zones])))
             usual = _EQUAL if predicate.operator in ("=", "in") else _OTHER
             return alive * min(usual * len(values), 1.0)
-        numbers = _numbers(pa.array(values))
+        numbers = _numbers_of(values, values[0].type)
         numbers = numbers[np.isfinite(numbers)]
         if not len(numbers):
             return 0.0 if predicate.operator in ("=", "in", ">", ">=") else 1.0
@@ -209,6 +210,14 @@ def _is_number(kind: pa.DataType) -> bool:
             or pa.types.is_timestamp(kind)
         )
     )
+
+
+def _numbers_of(values: Sequence[Any], kind: pa.DataType) -> NDArray[np.float64]:
+    """As `_numbers`, of a few values, of which Arrow would take long to make an array and a copy of it."""
+    if len(values) > _FEW or any(value.type != kind for value in values):
+        return _numbers(pa.array(values, kind))
+    is_count = pa.types.is_temporal(kind)
+    return np.array([value.value if is_count else float(value.as_py()) for value in values], np.float64)
 
 
 def _numbers(values: Any) -> NDArray[np.float64]:

@@ -11,10 +11,11 @@ from typing import Final
 from bamquery.plan.assumptions import ask_of_plans
 from bamquery.plan.cardinality import (
     Domain,
+    compared_values,
     domain_of,
     estimated_rows,
     is_equality,
-    joined_rows,
+    paired_rows,
     remember_estimates,
 )
 from bamquery.plan.expressions import Expression, referenced_columns
@@ -149,7 +150,7 @@ class _Sources:
         self.starts = [0, *accumulate(len(source.fields) for source in inputs)]
         self._of_column = [i for i, source in enumerate(inputs) for _ in source.fields]
         self.conditions = [_Condition(one, self._sources_read(one)) for one in conditions]
-        self._domains: dict[int, Domain | None] = {}
+        self._compared: dict[int, float | None] = {}
         self.about: list[list[_Condition]] = [[] for _ in inputs]
         """Of each source the conditions about it and others."""
         for condition in self.conditions:
@@ -162,14 +163,14 @@ class _Sources:
 
     def joined_rows(self, left: float, new: int, own: Sequence[Expression]) -> float:
         """How many rows there are once a source has joined so many others."""
-        return joined_rows(left, self.rows[new], own, self._domain)
+        return paired_rows(left, self.rows[new], [self._compared_values(condition) for condition in own])
+
+    def _compared_values(self, condition: Expression) -> float | None:
+        if id(condition) not in self._compared:  # it is kept
+            self._compared[id(condition)] = compared_values(condition, self._domain)
+        return self._compared[id(condition)]
 
     def _domain(self, side: Expression) -> Domain | None:
-        if id(side) not in self._domains:  # of a condition, which is kept
-            self._domains[id(side)] = self._work_out_domain(side)
-        return self._domains[id(side)]
-
-    def _work_out_domain(self, side: Expression) -> Domain | None:
         sources = self._sources_read(side)
         if len(sources) != 1:
             return None

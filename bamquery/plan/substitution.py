@@ -9,7 +9,7 @@ from typing import Any, Final
 from bamquery.plan.assumptions import Assumptions, SpelledName
 from bamquery.plan.cardinality import remember_estimates
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
-from bamquery.plan.interning import IS_INTERNED
+from bamquery.plan.interning import share_lasting_facts
 from bamquery.plan.nodes import Aggregate, Plan, Project, Source, Window
 from bamquery.plan.rewriting import expressions_of, fact_of_node, map_expressions
 from bamquery.statement_context.cancellation import check_cancelled
@@ -147,8 +147,7 @@ class Substitution:
         if made is not plan:
             if self._given is None or not _has_spelled_columns(plan):
                 made.__dict__["fields"] = plan.fields  # of constants of the same types
-            if IS_INTERNED in plan.__dict__:
-                made.__dict__[IS_INTERNED] = True  # the same literals are equal as were before
+            share_lasting_facts(plan, made)
         return made
 
     def _over_others(self, plan: Plan) -> Plan:

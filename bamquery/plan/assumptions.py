@@ -76,11 +76,11 @@ class Assumptions:
         if self._is_open and _here.asking is not self and not any(map(question.is_same, self.questions)):
             self.questions.append(question)
 
-    def given(self, value: Literal, number: int) -> Literal:
+    def add_constant(self, value: Literal, number: int) -> Literal:
         """A literal as constant number `number` of the text."""
         return self._literal(value, Origin(self, frozenset((number,)), None, ()), (number,))
 
-    def known(self, make: Callable[..., Any], of: tuple[Literal, ...]) -> Literal | None:
+    def computed_before(self, make: Callable[..., Any], of: tuple[Literal, ...]) -> Literal | None:
         """What was computed so before."""
         return self._made.get(_key(make, of))
 
@@ -195,7 +195,7 @@ def compute(make: Callable[..., Literal | None], *of: Literal) -> Literal | None
     assumptions = _assumptions_about(of)
     if assumptions is None:
         return make(*of)
-    known = assumptions.known(make, of)
+    known = assumptions.computed_before(make, of)
     if known is not None:
         return known
     made = _answer(assumptions, make, of)

@@ -72,15 +72,15 @@ class Substitution:
         with remember_estimates():
             for question in assumptions.questions:
                 check_cancelled()
-                if question.ask(*map(self.of, question.about)) != question.answer:
+                if question.ask(*map(self.substitute, question.about)) != question.answer:
                     raise OtherPlanError
 
-    def of(self, what: Any) -> Any:
+    def substitute(self, what: Any) -> Any:
         """A plan, an expression, or what is made of such; anything else as it is."""
         if isinstance(what, Literal | Call | Cast | ColumnRef):
             return self.expression(what)
         if isinstance(what, tuple):
-            return tuple(map(self.of, what))
+            return tuple(map(self.substitute, what))
         return self.plan(what) if hasattr(what, "fields") else what
 
     def expression(self, expression: Expression) -> Expression:

@@ -53,7 +53,7 @@ class KnownQuery:
         versions: Mapping[str, tuple[str, int, datetime]],
         assumptions: Assumptions,
     ) -> None:
-        """Over places; `of` makes one of a query over tables."""
+        """Over places; `from_plan` makes one of a query over tables."""
         self.text = text
         self._constants = constants
         self._bound = bound
@@ -65,7 +65,7 @@ class KnownQuery:
         self._lock = threading.Lock()
 
     @classmethod
-    def of(
+    def from_plan(
         cls,
         text: str,
         constants: TextConstants,
@@ -137,7 +137,7 @@ class KnownQuery:
                 return
             over_places = Substitution(partial(_place_of, places))
             self._assumptions.questions = [
-                replace(question, about=over_places.of(question.about))
+                replace(question, about=over_places.substitute(question.about))
                 for question in self._assumptions.questions
             ]
             self._close(over_places.plan(optimized))

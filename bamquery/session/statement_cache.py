@@ -7,18 +7,20 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from bamquery.catalog.statement_catalog import StatementCatalog
 from bamquery.catalog.views import inline_views
 from bamquery.engine.constant_folding import moments_read
 from bamquery.plan.assumptions import Assumptions
 from bamquery.plan.bound_statements import Query, Statement
-from bamquery.session.known_query import KnownQuery
 from bamquery.sql_frontend.parameters import Parameters
 from bamquery.sql_frontend.statement_binder import bind
 from bamquery.sql_frontend.text_constants import TextConstants
 from bamquery.statement_context.deep_recursion import with_deep_recursion
+
+if TYPE_CHECKING:
+    from bamquery.session.known_query import KnownQuery
 
 _MOST_QUERIES: Final = 64
 """Texts that differ in more than constants."""
@@ -44,7 +46,7 @@ class StatementCache:
         """As `bamquery.sql_frontend.statement_binder.bind`, which see."""
         if parameters is not None or len(text) > _LONGEST_TEXT or not catalog.keeps_plans:
             return bind(text, catalog, parameters)
-        constants = TextConstants.of(text)
+        constants = TextConstants.split(text)
         found = with_deep_recursion(lambda: self._find(text, constants, catalog))
         return self._bind(text, constants, catalog) if found is None else iter((found,))
 
@@ -59,9 +61,11 @@ class StatementCache:
         known = None
         tables = catalog.only_tables()
         if isinstance(first, Query) and lasting and tables:
+            from bamquery.session.known_query import KnownQuery  # noqa: PLC0415 (not of a first SELECT 1)
+
             # Inlined already, so that whoever runs it has the very plan that is looked at.
             first = Query(inline_views(first.plan))
-            make = partial(KnownQuery.of, text, constants, first.plan, tables, assumptions)
+            make = partial(KnownQuery.from_plan, text, constants, first.plan, tables, assumptions)
             known = with_deep_recursion(make)
         if known is None:
             assumptions.close()

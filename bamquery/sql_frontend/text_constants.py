@@ -62,7 +62,7 @@ class TextConstants:
     written: tuple[str, ...]
 
     @classmethod
-    def of(cls, text: str) -> TextConstants:
+    def split(cls, text: str) -> TextConstants:
         """The text's; no constants where it is not clear what is one."""
         shape: list[str] = []
         spans: list[tuple[int, int]] = []
@@ -154,7 +154,7 @@ def mark_constants(trees: Iterable[exp.Expr], constants: TextConstants, assumpti
 def given_literal(node: exp.Literal, value: Literal) -> Literal:
     """The literal that a node is bound to, with its origin."""
     given: _Given | None = node.meta.get(_GIVEN)
-    return value if given is None else given.assumptions.given(value, given.number)
+    return value if given is None else given.assumptions.add_constant(value, given.number)
 
 
 def constant_number(node: exp.Literal) -> int | None:

@@ -98,16 +98,15 @@ class Assumptions:
 
     @contextmanager
     def made_here(self) -> Iterator[None]:
-        """This thread makes the plan until the end; see `ask_of_plans`. If it fails, there is none."""
-        before, _here.making = _here.making, self
+        """This thread makes the plan until the end; see `ask_of_plans`. If it fails, it is made once more."""
+        before = _here.making, _here.noted
+        _here.making, _here.noted = self, []
         try:
             yield
-        except BaseException:
-            self.close()
-            self.questions.clear()  # they hold what the plan was made of
-            raise
+            for question in _here.noted:
+                self.note(question)
         finally:
-            _here.making = before
+            _here.making, _here.noted = before
 
 
 class Origin:
@@ -184,6 +183,7 @@ class SpelledName(str):
 
 class _Here(threading.local):
     making: Assumptions | None = None
+    noted: list[Question] = []  # noqa: RUF012 (of no thread until one makes a plan)
     asking: Assumptions | None = None  # of whose constants a question is being answered
 
 
@@ -229,7 +229,8 @@ def ask_of_plans(
         answer = question(plans, expressions)
     finally:
         _here.asking = None
-    assumptions.note(Question(question, (tuple(plans), tuple(expressions)), answer))
+    # Not before the plan is made: a question holds what it is about, which are tables, too.
+    _here.noted.append(Question(question, (tuple(plans), tuple(expressions)), answer))
     return answer
 
 

@@ -20,6 +20,8 @@ SELECT range AS a, range % 7 AS b, range / 4.0 AS f, (range * 0.25)::DECIMAL(10,
 FROM range(100)
 """
 
+JOINED = "t, u, w WHERE t.a = u.a AND t.b = w.b"
+
 
 @pytest.fixture
 def con(tmp_path: Path) -> Iterator[bamquery.Connection]:
@@ -260,7 +262,7 @@ def test_a_plan_that_was_never_run_serves_nothing_else(con: bamquery.Connection)
 
 
 def test_a_plan_that_fails_is_made_again(con: bamquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    query = "SELECT count(*) AS n FROM t, u, w WHERE t.a = u.a AND t.b = w.b AND t.a < {}"
+    query = f"SELECT count(*) AS n FROM {JOINED} AND t.a < {{}}"
     with monkeypatch.context() as patched:
         patched.setattr("bamquery.plan.optimizer.RULES", (lambda plan: 1 / 0,))
         with pytest.raises(BamQueryError):
@@ -270,6 +272,20 @@ def test_a_plan_that_fails_is_made_again(con: bamquery.Connection, monkeypatch: 
     con.sql("INSERT INTO u VALUES (1000, 1, 'x')")
     con.sql("OPTIMIZE u")
     assert not con.vacuum().in_use
+
+
+@pytest.mark.parametrize("levels", [5, 250])
+def test_levels_of_queries(con: bamquery.Connection, bound: list[str], levels: int) -> None:
+    """Of many the plan is made on a stack of its own, from the beginning once more."""
+    chain = "".join(f", c{i} AS (SELECT a + 1 AS a FROM c{i - 1} GROUP BY a)" for i in range(1, levels))
+    query = (
+        f"WITH c0 AS (SELECT t.a FROM {JOINED} AND t.a < {{}}){chain} SELECT max(a) AS m FROM c{levels - 1}"
+    )
+    assert con.sql(query.format(9)).fetchall() == [(levels + 7,)]
+    bound.clear()
+    for number in (7, 9, 5):
+        assert con.sql(query.format(number)).fetchall() == [(levels + number - 2,)]
+    assert bound == []
 
 
 def test_off(con: bamquery.Connection, bound: list[str]) -> None:
@@ -323,7 +339,7 @@ def test_one_relation_is_run_by_several_threads(con: bamquery.Connection) -> Non
 
 
 def test_what_is_kept_holds_no_version(con: bamquery.Connection) -> None:
-    query = "SELECT count(*) AS n FROM t, u, w WHERE t.a = u.a AND t.b = w.b AND u.s < 'name {}'"
+    query = f"SELECT count(*) AS n FROM {JOINED} AND u.s < 'name {{}}'"
     for number in (3, 2, 1):
         con.sql(query.format(number)).fetchall()
     con.sql("INSERT INTO u VALUES (1000, 1, 'x')")

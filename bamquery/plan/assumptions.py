@@ -73,7 +73,7 @@ class Assumptions:
 
     def note(self, question: Question) -> None:
         """Note what was asked; what is asked to answer a question is part of it."""
-        if self._is_open and _here.asking is not self and not any(map(question.is_same, self.questions)):
+        if self._is_open and _here.asking is not self:
             self.questions.append(question)
 
     def add_constant(self, value: Literal, number: int) -> Literal:
@@ -103,8 +103,9 @@ class Assumptions:
         _here.making, _here.noted = self, []
         try:
             yield
-            for question in _here.noted:
-                self.note(question)
+            for place, question in enumerate(_here.noted):  # of each pass of the rules; often the very same
+                if not any(map(question.is_same, _here.noted[:place])):
+                    self.note(question)
         finally:
             _here.making, _here.noted = before
 

@@ -7,7 +7,7 @@ might be read in another way than it looks here is no constant: it is part of wh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
@@ -39,7 +39,7 @@ _PIECE: Final = re.compile(
     | "[^"]*(?:""[^"]*)*"
     | --[^\n]*
     | /\*(?:(?!/\*|\*/).)*\*/
-    | (?P<unclear>['"$?{}\\\0] | /\* )
+    | (?P<unclear>['"$?{}\\] | /\* )
     """,
     re.DOTALL | re.VERBOSE,
 )
@@ -64,6 +64,8 @@ class TextConstants:
     @classmethod
     def split(cls, text: str) -> TextConstants:
         """The text's; no constants where it is not clear what is one."""
+        if MARK in text:
+            return cls(text, (), ())
         shape: list[str] = []
         spans: list[tuple[int, int]] = []
         done = 0
@@ -157,16 +159,27 @@ def given_literal(node: exp.Literal, value: Literal) -> Literal:
     return value if given is None else given.assumptions.add_constant(value, given.number)
 
 
-def constant_number(node: exp.Literal) -> int | None:
-    """Which of the text's constants it is; None where that does not matter."""
-    given: _Given | None = node.meta.get(_GIVEN)
-    return None if given is None else given.number
+class NamedConstants:
+    """The constants of a text that a name is made of; in the name they stand as numbers between marks."""
 
+    def __init__(self) -> None:
+        self._words: dict[int, str] = {}
+        self._assumptions: Assumptions | None = None
 
-def constants_name(node: exp.Expr, text: str, words: Mapping[int, str]) -> str:
-    """The name that a text is in which numbers of constants below the node stand between marks."""
-    (given, *_) = (one.meta[_GIVEN] for one in walk(node) if _GIVEN in one.meta)
-    return SpelledName(text.split(MARK), words, given.assumptions)
+    def mark(self, node: exp.Literal, written: str) -> str:
+        """What to put for a literal that is written so."""
+        given: _Given | None = node.meta.get(_GIVEN)
+        if given is None:
+            return written
+        self._assumptions = given.assumptions
+        self._words[given.number] = written
+        return f"{MARK}{given.number}{MARK}"
+
+    def name(self, marked: str) -> str:
+        """The name of a text with marks."""
+        if self._assumptions is None:
+            return marked
+        return SpelledName(marked.split(MARK), self._words, self._assumptions)
 
 
 def text_of(node: exp.Literal) -> str:

@@ -110,6 +110,10 @@ SERVED = {
         "SELECT a FROM t WHERE a > 6 ORDER BY 1 LIMIT 3",
     ),
     "another width": ("SELECT a FROM t WHERE a = 7", "SELECT a FROM t WHERE a = 77"),
+    "a window with a name": (
+        "SELECT a, sum(b) OVER w AS x FROM t WINDOW w AS (PARTITION BY a % 3 ORDER BY a)",
+        "SELECT a, sum(b) OVER w AS x FROM t WINDOW w AS (PARTITION BY a % 4 ORDER BY a)",
+    ),
     "a window": (
         "SELECT a, sum(a + 1) OVER (PARTITION BY b ORDER BY a) AS x FROM t WHERE a < 9",
         "SELECT a, sum(a + 2) OVER (PARTITION BY b ORDER BY a) AS x FROM t WHERE a < 12",

@@ -9,13 +9,16 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
 
+from bamquery.data_types.type_groups import is_string
 from bamquery.engine import host_evaluation
 from bamquery.engine.execution.string_limits import StringLimits, use_string_limits
 from bamquery.errors import ExecutionError
+from bamquery.plan.assumptions import compute
 from bamquery.plan.expressions import Call, Cast, Expression, Literal, children, transform, walk
 from bamquery.plan.literals import evaluation
 from bamquery.plan.literals.scalars import scalar
@@ -25,6 +28,7 @@ from bamquery.statement_context.cancellation import use_cancellation_check
 
 _SMALL: Final = StringLimits(most=1 << 20)
 """A plan holds no larger strings."""
+_MOST_KEPT: Final = 512
 _QUESTIONS: Final = 16
 """How often a computation may ask whether to go on: one of seconds is left to the query, which can stop."""
 
@@ -86,9 +90,39 @@ def _constant(expression: Expression) -> Literal | None:
         return known
     if pa.types.is_dictionary(expression.type) or not host_evaluation.is_computable(expression):
         return None
+    literals = [child for child in children(expression) if isinstance(child, Literal)]
+    if isinstance(expression, Call):
+        return compute(partial(_call_on_host, expression.function, expression.type), *literals)
+    return compute(partial(_cast_on_host, expression.type, expression.try_), *literals)
+
+
+def _call_on_host(function: str, kind: pa.DataType, *arguments: Literal) -> Literal | None:
+    return _on_host(Call(function, arguments, kind))
+
+
+def _cast_on_host(kind: pa.DataType, try_: bool, argument: Literal) -> Literal | None:
+    return _on_host(Cast(argument, kind, try_))
+
+
+def _on_host(made: Call | Cast) -> Literal | None:
+    """The value of a call or cast of literals; the last ones are kept, as the next statement asks again."""
+    found = _values.get(made)
+    if found is None:
+        found = _compute_on_host(made)
+        if found is not None and not (is_string(found.type) or pa.types.is_large_binary(found.type)):
+            if len(_values) >= _MOST_KEPT:
+                _values.clear()
+            _values[made] = found
+    return found
+
+
+_values: Final[dict[Call | Cast, Literal]] = {}
+
+
+def _compute_on_host(made: Call | Cast) -> Literal | None:
     try:
         with use_string_limits(_SMALL), use_cancellation_check(_little_patience()):
-            value = host_evaluation.evaluate(expression, _row())
+            value = host_evaluation.evaluate(made, _row())
     except ExecutionError:
         return None
     return Literal(value[0] if isinstance(value, pa.Array) else value)

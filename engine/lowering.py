@@ -19,7 +19,7 @@ from bamquery.errors import Reason, UnsupportedError
 from bamquery.plan import nodes
 from bamquery.plan.cardinality import remember_estimates
 from bamquery.plan.expressions import AggregateCall, Expression
-from bamquery.plan.interning import Interning
+from bamquery.plan.interning import Interning, lasting_facts
 from bamquery.plan.nodes import Plan
 from bamquery.plan.rewriting import nodes_of
 from bamquery.statement_context.cancellation import check_cancelled
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from bamquery.engine.settings import Settings
 
 
+_ACCEPTED: Final = f"{__name__}.accepted"
 _GIVES_ON: Final = (
     nodes.Filter,
     nodes.Sort,
@@ -47,10 +48,16 @@ def lower(plan: Plan, device: Device[Frame], settings: Settings) -> Operator[Fra
     Raises:
         UnsupportedError: the device cannot do all of it; every reason is given.
     """
-    plan = Interning()(plan)
-    reasons = list(dict.fromkeys(refusals(plan, device.capabilities)))
-    if reasons:
-        raise UnsupportedError([Reason(reason) for reason in reasons])
+    able, facts = device.capabilities, lasting_facts(plan)
+    if facts is None:
+        plan = Interning()(plan)
+    accepted = f"{_ACCEPTED} {able.device}"
+    if facts is None or accepted not in facts:
+        reasons = list(dict.fromkeys(refusals(plan, able)))
+        if reasons:
+            raise UnsupportedError([Reason(reason) for reason in reasons])
+        if facts is not None and able.on_host:  # where constants make no difference
+            facts[accepted] = True
     with remember_estimates():
         return _lower(plan, settings, CommonSubplans(plan))
 

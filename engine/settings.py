@@ -56,6 +56,7 @@ class SettingValues(TypedDict, total=False):
     zone_maps: bool | None
     dynamic_filters: bool | None
     programs: bool | None
+    plan_cache: bool | None
     strategy: Literal["auto", "stream", "vectors", "blocks"] | None
     verify_checksums: bool | Literal["all"] | None
     allow_cpu: bool | None
@@ -98,6 +99,8 @@ class Settings:
     """Whether scans read less by what operators above them learn while they run."""
     programs: bool = True
     """Whether expressions and aggregates are computed by programs, as far as these go."""
+    plan_cache: bool = True
+    """Whether queries that were planned before, with these constants or others, are not planned again."""
     strategy: str = "auto"
     """How columns are read: `stream`, `vectors`, `blocks`, or `auto` by cost."""
     verify_checksums: bool | str = True
@@ -347,6 +350,7 @@ _PARSERS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
         "zone_maps": _parse_boolean,
         "dynamic_filters": _parse_boolean,
         "programs": _parse_boolean,
+        "plan_cache": _parse_boolean,
         "allow_cpu": _parse_boolean,
         "strategy": _one_of("auto", "stream", "vectors", "blocks"),
         "verify_checksums": _parse_verification,

@@ -127,6 +127,11 @@ class StatementCatalog:
         """See `Catalog.with_row_numbers`."""
         return source.with_row_numbers() if isinstance(source, StoredTable) else None
 
+    @property
+    def keeps_plans(self) -> bool:
+        """Whether the connection's queries are planned once; see `plan_cache`."""
+        return self._settings().plan_cache
+
     def stored_table(self, name: str) -> StoredTable | None:
         """The table's latest version, held; None where something else has the name, or nothing."""
         folded = fold_case(name)

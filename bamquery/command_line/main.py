@@ -218,7 +218,7 @@ def _bench(arguments: Sequence[str]) -> int:
             "array",
         ],
         help="startup: imports, a first query, the command; "
-        "planning: plans of statements that grow, against DuckDB; "
+        "planning: plans of statements that grow, against DuckDB, or of TPC-H's queries; "
         "recursion: steps of recursive queries, against DuckDB; "
         "ingest: loading against a plain copy; packed: packed columns against plain ones; "
         "sql: queries against DuckDB; "

@@ -192,15 +192,30 @@ def joined_rows(
     `domains` tells of one side of an equality where its values come from. Where nobody knows, each row of the
     larger side has one partner.
     """
-    keyed = [conjunct for conjunct in conditions if is_equality(conjunct)]
-    others = [conjunct for conjunct in conditions if not is_equality(conjunct)]
-    counts = [_common(found) for conjunct in keyed if (found := _domains(conjunct, domains))]
+    return paired_rows(left, right, [compared_values(conjunct, domains) for conjunct in conditions])
+
+
+def compared_values(conjunct: Expression, domains: Domains) -> float | None:
+    """How many values the sides of an equality come from, 0 where nobody knows; None for other conditions."""
+    if not is_equality(conjunct):
+        return None
+    found = _domains(conjunct, domains)
+    return _common(found) if found else 0.0
+
+
+def paired_rows(left: float, right: float, compared: Sequence[float | None]) -> float:
+    """As `joined_rows`, of what `compared_values` says of the conditions."""
+    keyed = [values for values in compared if values is not None]
+    share = _CONDITION ** (len(compared) - len(keyed))
+    counts = [values for values in keyed if values]
     if not counts:
-        return _filtered_rows(max(left, right) if keyed else min(left * right, _MOST_ROWS), others)
-    pairs = left * right / max(counts)
-    if len(keyed) > 1:  # keys of several columns depend on each other: most often they are one side's own
-        pairs = min(pairs, max(left, right))
-    return _filtered_rows(min(max(pairs, 1.0), _MOST_ROWS), others)
+        pairs = max(left, right) if keyed else min(left * right, _MOST_ROWS)
+    else:
+        pairs = left * right / max(counts)
+        if len(keyed) > 1:  # keys of several columns depend on each other: most often they are one side's own
+            pairs = min(pairs, max(left, right))
+        pairs = min(max(pairs, 1.0), _MOST_ROWS)
+    return max(pairs * share, 1.0)
 
 
 def _domains(equality: Expression, domains: Domains) -> list[Domain]:

@@ -9,12 +9,15 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
 from bamquery.statement_context.cancellation import check_cancelled
 from bamquery.text.statement_text import Place
+
+if TYPE_CHECKING:
+    from bamquery.plan.assumptions import Origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,28 +29,63 @@ class ColumnRef:
     type: pa.DataType
 
 
-@dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant; a null has its type too. Zeros of either sign are not equal, as what they give is not."""
+    """A constant; a null has its type too. Zeros of either sign are not equal, as what they give is not.
 
-    value: pa.Scalar[Any]
+    Immutable. One that comes from a statement's text knows so while a plan is made (`assumptions.py`): who
+    reads its `value` makes the plan one for this value.
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Literal):
-            return NotImplemented
-        if self.value is other.value:
-            return True
-        same = bool(self.value == other.value)
-        return same and (not pa.types.is_floating(self.type) or str(self.value) == str(other.value))
+    Attributes:
+        origin: which constants of the text it is made of; None for others.
+    """
 
-    def __hash__(self) -> int:
-        return hash(self.value)
+    __match_args__ = ("value",)
+    __slots__ = ("_value", "origin")
+
+    def __init__(self, value: pa.Scalar[Any], origin: Origin | None = None) -> None:
+        self._value = value
+        self.origin: Final = origin
+
+    @property
+    def value(self) -> pa.Scalar[Any]:
+        """The constant, an Arrow scalar."""
+        if self.origin is not None:
+            self.origin.fix()
+        return self._value
 
     @property
     def type(self) -> pa.DataType:
         """Type of the constant."""
-        kind: pa.DataType = self.value.type
+        kind: pa.DataType = self._value.type
         return kind
+
+    @property
+    def is_null(self) -> bool:
+        """Whether it has no value; with its type, that is the same for all constants that a plan serves."""
+        return not self._value.is_valid
+
+    @property
+    def plain(self) -> Literal:
+        """The same, whose value may be looked at."""
+        return self if self.origin is None else Literal(self._value)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Literal):
+            return NotImplemented
+        mine, others = self._value, other._value
+        if mine is others:
+            return True
+        same = bool(mine == others)
+        return same and (not pa.types.is_floating(self.type) or str(mine) == str(others))
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __repr__(self) -> str:
+        return f"Literal(value={self._value!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Literal, (self._value,)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from bamquery.data_types.names import type_name
 from bamquery.data_types.type_groups import is_interval
+from bamquery.plan.assumptions import SpelledName
 from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, Literal, Members
 from bamquery.plan.literals import interval_strings
 from bamquery.plan.nodes import (
@@ -74,6 +75,8 @@ def format_expression(expression: Expression, *, exact: bool = False) -> str:
     """The expression in the manner of SQL; see `format_plan` for `exact`."""
     match expression:
         case ColumnRef(index=index, name=name):
+            if isinstance(name, SpelledName):
+                name.fix()
             return f"{name}#{index}" if exact else name
         case Literal():
             return _literal(expression, exact)

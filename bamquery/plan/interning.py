@@ -10,6 +10,7 @@ from bamquery.plan.nodes import Plan, Sample
 from bamquery.plan.rewriting import children, expressions_of, fact_of_node, transform_plan
 
 DIFFERENT_EACH_TIME: Final = frozenset({"random", "uuid", "gen_random_uuid"})
+_LASTING: Final = f"{__name__}.lasting"
 _BELOW: Final = frozenset({"child", "left", "right", "inputs", "first", "step"})
 
 
@@ -36,6 +37,23 @@ class Interning:
         key = (type(plan), own, tuple(map(id, children(plan))))
         found = self._nodes.setdefault(key, plan)
         return self._own.setdefault(id(found), found)
+
+
+def note_interned(plan: Plan) -> None:
+    """Note that all nodes of a plan are interned, and let it have facts that last."""
+    plan.__dict__[_LASTING] = {}
+
+
+def lasting_facts(plan: Plan) -> dict[str, bool] | None:
+    """What is known of an interned plan and all that are made of it with other constants; None of others."""
+    found: dict[str, bool] | None = plan.__dict__.get(_LASTING)
+    return found
+
+
+def share_lasting_facts(plan: Plan, made: Plan) -> None:
+    """Let a plan have those of the one that it was made of: the same of its literals are equal."""
+    if _LASTING in plan.__dict__:
+        made.__dict__[_LASTING] = plan.__dict__[_LASTING]
 
 
 @fact_of_node

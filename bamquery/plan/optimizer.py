@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from bamquery.plan.interning import Interning
+from bamquery.plan.interning import Interning, note_interned
 from bamquery.plan.nodes import Plan
 from bamquery.plan.rules.compare_intervals import compare_intervals
 from bamquery.plan.rules.factor_conditions import factor_conditions
@@ -65,4 +65,5 @@ def optimize(plan: Plan) -> Plan:
         plan = interned(plan)
         if plan is before:
             break
+    note_interned(plan)
     return plan

@@ -12,6 +12,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from bamquery.errors import CatalogError, within_depth
+from bamquery.plan.assumptions import Assumptions
 from bamquery.plan.bound_statements import (
     CreateTable,
     CreateTableAs,
@@ -43,23 +44,30 @@ from bamquery.sql_frontend.support import supported_syntax as support
 from bamquery.sql_frontend.syntax import ast_nodes as syntax
 from bamquery.sql_frontend.syntax.dismantling import dismantle
 from bamquery.sql_frontend.system_names import may_ask_session
+from bamquery.sql_frontend.text_constants import TextConstants, mark_constants
 from bamquery.statement_context.deep_recursion import with_deep_recursion
 from bamquery.text.identifiers import fold_case, unique_names
 
 
-def bind(sql: str, catalog: Catalog, parameters: Parameters | None = None) -> Iterator[Statement]:
+def bind(
+    sql: str,
+    catalog: Catalog,
+    parameters: Parameters | None = None,
+    assumptions: tuple[TextConstants, Assumptions] | None = None,
+) -> Iterator[Statement]:
     """The statements of a text, each bound when it is asked for.
 
     All are parsed, and searched for what is not supported, before the first is given out: nothing has run
     when that fails. Names and types are looked up later, since a statement may make what the next one uses.
 
-    `parameters` take the places of `?`, `$1` and `$name` in all statements.
+    `parameters` take the places of `?`, `$1` and `$name` in all statements. `assumptions` are where to note
+    what is assumed of the text's constants.
 
     Raises:
         SqlError: syntax, unknown names or types that do not fit; every reason with line and column.
         UnsupportedError: constructs that BamQuery does not run; all of them.
     """
-    return _bind_all(_parse_and_check(sql, catalog, parameters), sql, catalog)
+    return _bind_all(_parse_and_check(sql, catalog, parameters, assumptions), sql, catalog)
 
 
 def bind_view(sql: str, catalog: Catalog) -> Plan:
@@ -79,10 +87,17 @@ def bind_view(sql: str, catalog: Catalog) -> Plan:
         dismantle(trees)
 
 
-def _parse_and_check(sql: str, catalog: Catalog, parameters: Parameters | None) -> list[exp.Expr]:
+def _parse_and_check(
+    sql: str,
+    catalog: Catalog,
+    parameters: Parameters | None,
+    assumptions: tuple[TextConstants, Assumptions] | None = None,
+) -> list[exp.Expr]:
     trees = parse(sql)
     try:
         with within_depth(sql):
+            if assumptions is not None:
+                mark_constants(trees, *assumptions)
             fill(trees, sql, parameters, catalog.has_variable)
             settle_schemas(trees, sql, catalog.database)
             with_deep_recursion(lambda: apply_to_each(lambda tree: support.check(tree, sql), trees, sql))

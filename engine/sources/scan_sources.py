@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from itertools import accumulate
-from typing import TYPE_CHECKING, Generic
+from typing import TYPE_CHECKING, Any, Final, Generic
 
 import pyarrow as pa
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from bamquery.plan.nodes import Plan, Scan
     from bamquery.storage.ingest.sources.source import IngestSource
     from bamquery.storage.tables.snapshot import Snapshot
+
+
+_STATISTICS: Final = f"{__name__}.statistics"
 
 
 class StoredTable:
@@ -65,7 +68,12 @@ class StoredTable:
         if self._statistics is None:
             from bamquery.engine.sources.table_statistics import TableStatistics  # noqa: PLC0415 (for guesses only)
 
-            self._statistics = TableStatistics(self.snapshot.fragments, self.schema)
+            facts: dict[str, Any] = getattr(
+                self.snapshot, "facts", {}
+            )  # some fragments of a version have none
+            key = f"{_STATISTICS} {len(self.schema)}"  # with or without the rows' numbers
+            made = TableStatistics(self.snapshot.fragments, self.schema)
+            self._statistics = facts.setdefault(key, made)
         return self._statistics
 
 

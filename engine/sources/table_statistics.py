@@ -21,6 +21,8 @@ from bamquery.storage.statistics.zone_map import Zones
 _MOST_VECTORS: Final = 4096
 """Looked at of a table, evenly over all fragments: guesses need no more."""
 _MOST_FRAGMENTS: Final = 64
+_MOST_SHARES: Final = 256
+_FEW: Final = 4
 _EQUAL: Final = 0.05
 _OTHER: Final = 0.3
 """Shares of rows for conditions on values that are no numbers, of vectors that zone maps leave."""
@@ -35,12 +37,23 @@ class TableStatistics:
         self._fragments = fragments[::step]
         self._schema = schema
         self._columns: dict[str, _ColumnStatistics | None] = {}
+        self._shares: dict[Expression, float | None] = {}
+        self._spans: dict[int, float | None] = {}
 
     def share(self, predicate: Expression) -> float | None:
         """About which share of the rows fulfils it; None where zone maps say nothing of it.
 
-        It is one condition on a column, or a conjunction of bounds of one column.
+        It is one condition on a column, or a conjunction of bounds of one column. The last answers are kept:
+        who makes a plan asks several times.
         """
+        if predicate in self._shares:
+            return self._shares[predicate]
+        if len(self._shares) >= _MOST_SHARES:
+            self._shares = {}
+        found = self._shares[predicate] = self._work_out_share(predicate)
+        return found
+
+    def _work_out_share(self, predicate: Expression) -> float | None:
         conjuncts = split_conjuncts([predicate], self._schema)
         ranges = [found for conjunct in conjuncts for found in conjunct.ranges]
         if not ranges or len(ranges) < len(conjuncts) or len({found.column for found in ranges}) > 1:
@@ -52,12 +65,10 @@ class TableStatistics:
 
     def span(self, column: int) -> float | None:
         """How many values there are between a column's bounds; None where there may be any number."""
-        found = self._column(self._schema.field(column).name)
-        if found is None or found.lows is None or not len(found.lows):
-            return None
-        if not found.is_whole:
-            return None
-        return float(found.highs.max() - found.lows.min() + 1)
+        if column not in self._spans:
+            found = self._column(self._schema.field(column).name)
+            self._spans[column] = None if found is None else found.span()
+        return self._spans[column]
 
     def _column(self, name: str) -> _ColumnStatistics | None:
         if name not in self._columns:
@@ -118,6 +129,12 @@ class _ColumnStatistics:
         whole = not pa.types.is_floating(kind) and not pa.types.is_decimal(kind)
         return _ColumnStatistics(chosen, lows, highs, (rows - nulls - nans) / rows, nulls / rows, whole, kind)
 
+    def span(self) -> float | None:
+        """How many values there are between the bounds; None where there may be any number."""
+        if self.lows is None or not len(self.lows) or not self.is_whole:
+            return None
+        return float(self.highs.max() - self.lows.min() + 1)
+
     def share(self, predicate: RangePredicate) -> float:
         """About which share of the rows fulfils it."""
         found = self._share(predicate)
@@ -129,7 +146,7 @@ class _ColumnStatistics:
             return None
         below, above = np.ones(len(self.lows)), np.ones(len(self.lows))
         for bound in bounds:
-            numbers = _numbers(pa.array([value for value in bound.values if value.is_valid], self.kind))
+            numbers = _numbers_of([value for value in bound.values if value.is_valid], self.kind)
             if bound.operator not in _BOUNDS or bound.or_null or not np.isfinite(numbers).all():
                 return None
             if not len(numbers):
@@ -152,7 +169,7 @@ class _ColumnStatistics:
             alive = float(np.mean(np.concatenate([zone.possible(predicate) for zone in self.zones])))
             usual = _EQUAL if predicate.operator in ("=", "in") else _OTHER
             return alive * min(usual * len(values), 1.0)
-        numbers = _numbers(pa.array(values))
+        numbers = _numbers_of(values, values[0].type)
         numbers = numbers[np.isfinite(numbers)]
         if not len(numbers):
             return 0.0 if predicate.operator in ("=", "in", ">", ">=") else 1.0
@@ -193,6 +210,14 @@ def _is_number(kind: pa.DataType) -> bool:
             or pa.types.is_timestamp(kind)
         )
     )
+
+
+def _numbers_of(values: Sequence[Any], kind: pa.DataType) -> NDArray[np.float64]:
+    """As `_numbers`, of a few values, of which Arrow would take long to make an array and a copy of it."""
+    if len(values) > _FEW or any(value.type != kind for value in values):
+        return _numbers(pa.array(values, kind))
+    is_count = pa.types.is_temporal(kind)
+    return np.array([value.value if is_count else float(value.as_py()) for value in values], np.float64)
 
 
 def _numbers(values: Any) -> NDArray[np.float64]:

@@ -135,7 +135,18 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--most", type=positive, help="the largest size")
     parser.add_argument("--json", type=Path, help="also write the results there")
     parser.add_argument("--markdown", type=Path, help="also write the table there")
+    parser.add_argument(
+        "--tpch", metavar="DB", type=Path, help="TPC-H's queries instead, over a database of `bench sql`"
+    )
     options = parser.parse_args(argv)
+    if options.tpch is not None:
+        from bamquery.queries.measuring.query_planning import measure_queries  # noqa: PLC0415 (few ask)
+
+        shown = measure_queries(options.tpch, options.repeat, options.json)
+        sys.stdout.write(shown)
+        if options.markdown:
+            options.markdown.write_text(shown, encoding="utf-8")
+        return 0
     known = {family.name for family in FAMILIES}
     if unknown := [name for name in options.families or () if name not in known]:
         parser.error(f"there is no family {unknown[0]!r}: there are {', '.join(sorted(known))}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import threading
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 import pyarrow as pa
@@ -31,6 +31,7 @@ class FragmentCache:
         self._known: WeakValueDictionary[_Key, Fragment] = WeakValueDictionary()
         self._latest: tuple[Fragment, ...] = ()
         self._latest_of: tuple[object, object, object] | None = None
+        self._latest_facts: dict[str, Any] = {}
 
     def open(
         self,
@@ -50,11 +51,17 @@ class FragmentCache:
             if self._latest_of is not None and all(map(operator.is_, asked, self._latest_of)):
                 return self._latest
             self._latest_of = None
+            self._latest_facts = {}
             self._latest = tuple(
                 self._open(folder, entry, evolution.columns(schema, entry)) for entry in entries
             )
             self._latest_of = asked
             return self._latest
+
+    def facts(self, fragments: tuple[Fragment, ...]) -> dict[str, Any]:
+        """What readers of a version have worked out about it; new where it is not the one read last."""
+        with self._lock:
+            return self._latest_facts if fragments is self._latest else {}
 
     def _open(self, folder: TableFolder, entry: FragmentEntry, columns: FragmentColumns) -> Fragment:
         # A fragment's columns may have other names in another version of the table.
@@ -103,6 +110,14 @@ class Snapshot(Closeable):
         if self._fragments is None:
             self._fragments = self._cache.open(self._folder, self.entries, self.schema, self.evolution)
         return self._fragments
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What is worked out about the fragments and lasts as they do, by a name that its maker gives.
+
+        All snapshots of the version that was read last share it.
+        """
+        return self._cache.facts(self.fragments)
 
     def close(self) -> None:
         """Let go of the version; closing twice is harmless."""

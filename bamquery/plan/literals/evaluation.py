@@ -11,6 +11,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Context, Decimal
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from bamquery.data_types import type_groups as types
+from bamquery.plan.assumptions import compute
 from bamquery.plan.expressions import Call, Cast, Expression, Literal, transform
 from bamquery.plan.literals.conversion import NotConvertedError, convert, count, from_count
 from bamquery.plan.literals.scalars import scalar
@@ -41,19 +43,24 @@ def evaluate(expression: Expression) -> Literal | None:
     match expression:
         case Literal():
             return expression
-        case Cast(argument=Literal(value=value), type=kind, try_=try_):
-            return _cast(value, kind, try_=try_)
-        case Call(function=function, arguments=arguments, type=kind):
-            values = [argument.value for argument in arguments if isinstance(argument, Literal)]
-            compute = _FUNCTIONS.get(function)
-            if compute is None or len(values) < len(arguments):
+        case Cast(argument=Literal() as argument, type=kind, try_=try_):
+            return compute(partial(_cast, kind=kind, try_=try_), argument)
+        case Call(function=function, arguments=arguments, type=kind) if function in _FUNCTIONS:
+            literals = [argument for argument in arguments if isinstance(argument, Literal)]
+            if len(literals) < len(arguments):
                 return None
-            try:
-                return Literal(_scalar(compute(values, kind), kind))
-            except (ArithmeticError, ValueError, pa.ArrowInvalid):
-                return None
+            if function in _NULL_IN_NULL_OUT and any(one.origin is None and one.is_null for one in literals):
+                return Literal(scalar(None, kind))  # whatever the others are
+            return compute(partial(_call, function, kind), *literals)
         case _:
             return None
+
+
+def _call(function: str, kind: pa.DataType, *arguments: Literal) -> Literal | None:
+    try:
+        return Literal(_scalar(_FUNCTIONS[function]([one.value for one in arguments], kind), kind))
+    except (ArithmeticError, ValueError, pa.ArrowInvalid):
+        return None
 
 
 def order_key(value: pa.Scalar[Any]) -> Any:
@@ -64,9 +71,9 @@ def order_key(value: pa.Scalar[Any]) -> Any:
     return plain
 
 
-def _cast(value: pa.Scalar[Any], kind: pa.DataType, *, try_: bool) -> Literal | None:
+def _cast(argument: Literal, kind: pa.DataType, *, try_: bool) -> Literal | None:
     try:
-        return Literal(convert(value, kind))
+        return Literal(convert(argument.value, kind))
     except NotConvertedError:
         return None
     except ValueError:
@@ -252,5 +259,24 @@ _FUNCTIONS: Final[Mapping[str, _Compute]] = MappingProxyType(
         "concat": _null_in_null_out(lambda kind, left, right: left + right),
         "add_days": _null_in_null_out(lambda kind, date, days: date + days),
         "days_between": _null_in_null_out(lambda kind, later, earlier: later - earlier),
+    }
+)
+
+_NULL_IN_NULL_OUT: Final = frozenset(
+    {
+        *(
+            "add",
+            "subtract",
+            "multiply",
+            "divide",
+            "floor_divide",
+            "modulo",
+            "negate",
+            "abs",
+            "not",
+            "concat",
+        ),
+        *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
+        *("add_days", "days_between"),
     }
 )

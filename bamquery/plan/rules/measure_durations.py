@@ -61,8 +61,8 @@ def _length(expression: Expression) -> Expression | None:
         case Call(function="timestamp_difference", arguments=(later, earlier)):
             counts = tuple(Call("to_count", (moment,), _BIGINT) for moment in (later, earlier))
             return Call("subtract", counts, _BIGINT)
-        case Literal(value=value, type=kind) if types.is_interval(kind) and value.is_valid:
-            parts: Any = value.as_py()
+        case Literal(type=kind, is_null=False) if types.is_interval(kind):
+            parts: Any = expression.value.as_py()
             total = (parts.months * 30 + parts.days) * _DAY_MICROSECONDS + parts.nanoseconds // 1000
             low, high = types.integer_range(_BIGINT)
             return Literal(scalar(total, _BIGINT)) if low <= total <= high else None

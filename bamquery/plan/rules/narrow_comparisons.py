@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from bamquery.data_types import type_groups as types
+from bamquery.plan.assumptions import ask, compute
 from bamquery.plan.expressions import Call, Cast, Expression, Literal
 from bamquery.plan.literals.conversion import convert, count, from_count
 from bamquery.plan.literals.evaluation import order_key
@@ -56,7 +58,7 @@ def narrow_comparison(expression: Expression) -> Expression:
 
 
 def _comparison(function: str, value: Expression, literal: Literal) -> Expression | None:
-    if not literal.value.is_valid:
+    if literal.is_null:
         return None
     if pa.types.is_timestamp(value.type) and pa.types.is_date(literal.type):
         return _whole_day(function, value, literal)
@@ -73,8 +75,8 @@ def _membership(value: Expression, kind: pa.DataType, members: Sequence[Expressi
     literals = [member for member in members if isinstance(member, Literal)]
     if len(literals) < len(members) or not all(_keeps_order(value.type, m) for m in literals):
         return None
-    nulls = [Literal(scalar(None, value.type)) for m in literals if not m.value.is_valid]
-    found = [_convert_literal(member, value.type) for member in literals if member.value.is_valid]
+    nulls = [Literal(scalar(None, value.type)) for m in literals if m.is_null]
+    found = [_convert_literal(member, value.type) for member in literals if not member.is_null]
     kept = [member for member in found if member is not None]
     if not kept:
         return None if nulls else _false_unless_null(value)
@@ -86,7 +88,7 @@ def _keeps_order(kind: Any, literal: Literal) -> bool:
     wide: Any = literal.type
     if pa.types.is_integer(kind):
         if pa.types.is_float64(wide):
-            return bool(kind.bit_width <= 32 or not literal.value.is_valid or _is_small(literal))
+            return bool(kind.bit_width <= 32 or literal.is_null or ask(_is_small, literal))
         return bool(types.is_integral(wide) or _decimal_holds(kind, wide))
     if pa.types.is_float32(kind):
         return bool(pa.types.is_float64(wide))
@@ -118,6 +120,10 @@ def _decimal_holds(kind: pa.DataType, wide: Any) -> bool:
 
 def _convert_literal(literal: Literal, kind: pa.DataType) -> Literal | None:
     """The literal as a value of the type, or None where it has no equal there."""
+    return compute(partial(_converted, kind=kind), literal)
+
+
+def _converted(literal: Literal, kind: pa.DataType) -> Literal | None:
     try:
         there = convert(literal.value, kind)
         back = convert(there, literal.type)

@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
+from bamquery.plan.assumptions import ask_of_plans
 from bamquery.plan.cardinality import (
     Domain,
+    compared_values,
     domain_of,
     estimated_rows,
     is_equality,
-    joined_rows,
+    paired_rows,
     remember_estimates,
 )
-from bamquery.plan.expressions import Expression, referenced_columns
+from bamquery.plan.expressions import Cast, ColumnRef, Expression, referenced_columns
 from bamquery.plan.nodes import Join, Plan, Project
 from bamquery.plan.rewriting import (
     children,
@@ -66,7 +68,7 @@ class _Ordering:
         leaves, conditions = self._flatten_joins(plan)
         inputs = [self(leaf) for leaf in leaves]
         order = (
-            _order(inputs, conditions) if len(inputs) > 2 else []
+            ask_of_plans(_order, inputs, conditions) if len(inputs) > 2 else []
         )  # which of two is the build side is decided later
         if order == list(range(len(order))):
             return self._same_tree(plan, iter(inputs))
@@ -137,6 +139,7 @@ class _Condition:
 
     expression: Expression
     sources: frozenset[int]
+    is_equality: bool
 
 
 class _Sources:
@@ -147,7 +150,8 @@ class _Sources:
         self.rows = [estimated_rows(source) for source in inputs]
         self.starts = [0, *accumulate(len(source.fields) for source in inputs)]
         self._of_column = [i for i, source in enumerate(inputs) for _ in source.fields]
-        self.conditions = [_Condition(one, self._sources_read(one)) for one in conditions]
+        self.conditions = [_Condition(one, self._sources_read(one), is_equality(one)) for one in conditions]
+        self._compared: dict[int, float | None] = {}
         self.about: list[list[_Condition]] = [[] for _ in inputs]
         """Of each source the conditions about it and others."""
         for condition in self.conditions:
@@ -158,21 +162,26 @@ class _Sources:
     def _sources_read(self, expression: Expression) -> frozenset[int]:
         return frozenset(self._of_column[index] for index in referenced_columns(expression))
 
-    def joined_rows(self, left: float, new: int, own: Sequence[Expression]) -> float:
+    def joined_rows(self, left: float, new: int, own: Sequence[_Condition]) -> float:
         """How many rows there are once a source has joined so many others."""
-        return joined_rows(left, self.rows[new], own, self._domain)
+        return paired_rows(left, self.rows[new], [self._compared_values(condition) for condition in own])
+
+    def _compared_values(self, condition: _Condition) -> float | None:
+        if id(condition) not in self._compared:  # it is kept
+            self._compared[id(condition)] = compared_values(condition.expression, self._domain)
+        return self._compared[id(condition)]
 
     def _domain(self, side: Expression) -> Domain | None:
-        sources = self._sources_read(side)
-        if len(sources) != 1:
+        while isinstance(side, Cast):
+            side = side.argument
+        if not isinstance(side, ColumnRef):
             return None
-        (i,) = sources
-        read = referenced_columns(side)
-        return domain_of(self.inputs[i], renumber(side, {k: k - self.starts[i] for k in read}))
+        i = self._of_column[side.index]
+        return domain_of(self.inputs[i], ColumnRef(side.index - self.starts[i], side.name, side.type))
 
-    def conditions_at(self, there: set[int], new: int) -> list[Expression]:
+    def conditions_at(self, there: set[int], new: int) -> list[_Condition]:
         """The conditions that can be told once a source joins those that are there, and could not before."""
-        return [one.expression for one in self.about[new] if all(i == new or i in there for i in one.sources)]
+        return [one for one in self.about[new] if one.sources <= there | {new}]
 
 
 def _order(inputs: Sequence[Plan], conditions: Sequence[Expression]) -> list[int]:
@@ -190,7 +199,7 @@ def _order(inputs: Sequence[Plan], conditions: Sequence[Expression]) -> list[int
         def rank(i: int) -> tuple[bool, bool, float, float]:
             own = sources.conditions_at(there, i)  # noqa: B023
             after = sources.joined_rows(rows, i, own)  # noqa: B023
-            return (not any(map(is_equality, own)), not own, after, sources.rows[i])
+            return (not any(one.is_equality for one in own), not own, after, sources.rows[i])
 
         best = min(waiting, key=rank)
         rows = sources.joined_rows(rows, best, sources.conditions_at(there, best))
@@ -211,7 +220,7 @@ def _order_of_many(sources: _Sources, first: int) -> list[int]:
         own = sources.conditions_at(there, i)
         told[i] = len(own)
         after = sources.joined_rows(rows, i, own) / max(rows, 1.0)
-        rank = (not any(map(is_equality, own)), not own, after, sources.rows[i], i, len(own))
+        rank = (not any(one.is_equality for one in own), not own, after, sources.rows[i], i, len(own))
         heapq.heappush(waiting, rank)
 
     def take(i: int) -> None:

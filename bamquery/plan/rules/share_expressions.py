@@ -9,6 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from bamquery.plan.assumptions import ask
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal, children, walk
 from bamquery.plan.format import format_expression
 from bamquery.plan.interning import DIFFERENT_EACH_TIME
@@ -89,7 +90,7 @@ def _is_worth(expression: Expression) -> bool:
     for node in walk(expression):
         if isinstance(node, Call) and node.function in DIFFERENT_EACH_TIME:
             return False
-        if isinstance(node, Literal) and pa.types.is_floating(node.type) and node.value.as_py() == 0:
+        if isinstance(node, Literal) and pa.types.is_floating(node.type) and ask(_is_zero, node):
             return False
     return bool(any(isinstance(node, ColumnRef) for node in walk(expression)))
 
@@ -136,3 +137,7 @@ def _replace_shared(expression: Expression, places: Mapping[Expression, ColumnRe
             return replace(expression, argument=_replace_shared(argument, places))
         case _:
             return expression
+
+
+def _is_zero(literal: Literal) -> bool:
+    return bool(literal.value.as_py() == 0)

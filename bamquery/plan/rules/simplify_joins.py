@@ -66,7 +66,7 @@ def _never_null(condition: Expression | None) -> bool:
         return True
     return all(
         (isinstance(conjunct, Call) and (conjunct.function in _NEVER_NULL or _has_default(conjunct)))
-        or (isinstance(conjunct, Literal) and conjunct.value.is_valid)
+        or (isinstance(conjunct, Literal) and not conjunct.is_null)
         for conjunct in conjuncts(condition)
     )
 
@@ -74,7 +74,7 @@ def _never_null(condition: Expression | None) -> bool:
 def _has_default(call: Call) -> bool:
     """Whether it is a value or else a literal."""
     last = call.arguments[-1] if call.function == "coalesce" else None
-    return isinstance(last, Literal) and last.value.is_valid
+    return isinstance(last, Literal) and not last.is_null
 
 
 def _kind(join: Join, given: Sequence[Expression]) -> JoinKind:
@@ -110,14 +110,14 @@ def _rejects_nulls(predicate: Expression, columns: range) -> bool:
 
 def _never_true(expression: Expression) -> bool:
     match expression:
-        case Literal(value=value):
-            return value.as_py() is not True
+        case Literal():
+            return expression.is_null or expression.value.as_py() is not True
         case Call(function="and", arguments=arguments):
             return any(map(_never_true, arguments))
         case Call(function="or", arguments=arguments):
             return all(map(_never_true, arguments))
         case Call(function=function, arguments=arguments) if function in _STRICT:
-            return any(isinstance(a, Literal) and not a.value.is_valid for a in arguments)
+            return any(isinstance(a, Literal) and a.is_null for a in arguments)
         case _:
             return False
 

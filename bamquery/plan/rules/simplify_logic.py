@@ -60,7 +60,9 @@ def _simplify(expression: Expression) -> Expression:
 
 
 def _is_truth_literal(expression: Expression, truth: bool) -> bool:
-    return isinstance(expression, Literal) and expression.value.as_py() is truth
+    if not isinstance(expression, Literal) or not pa.types.is_boolean(expression.type):
+        return False
+    return expression.value.as_py() is truth
 
 
 def _connective(function: str, arguments: Sequence[Expression]) -> Expression:
@@ -108,7 +110,7 @@ def _coalesce(call: Call, arguments: Sequence[Expression]) -> Expression:
     """Without nulls, and without what follows a value that is none."""
     kept: list[Expression] = []
     for argument in arguments:
-        if isinstance(argument, Literal) and not argument.value.is_valid:
+        if isinstance(argument, Literal) and argument.is_null:
             continue
         kept.append(argument)
         if isinstance(argument, Literal):

@@ -195,7 +195,10 @@ SETTING_VALUES: Final = {
     "strategy": ("'auto'", "'stream'", "'vectors'", "'blocks'"),
     "verify_checksums": ("true", "false", "'all'"),
     **dict.fromkeys(
-        ("zone_maps", "dynamic_filters", "programs", "allow_cpu", "progress", "profile_vectors"),
+        (
+            *("zone_maps", "dynamic_filters", "programs", "plan_cache", "allow_cpu", "progress"),
+            "profile_vectors",
+        ),
         ("true", "false"),
     ),
 }

@@ -128,7 +128,7 @@ def quantile(name: str, value: Expression) -> Literal:
     constant = fold_expression(value)
     if not isinstance(constant, Literal):
         raise ValueError(f"{name}() needs a constant for its second argument")
-    if not constant.value.is_valid:
+    if constant.is_null:
         raise ValueError(f"{name}() needs a number from -1 to 1 for its second argument, not NULL")
     if not types.is_numeric(constant.type):
         raise ValueError(

@@ -8,6 +8,7 @@ binder knows the place.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -16,6 +17,7 @@ import pyarrow as pa
 from bamquery.data_types import type_groups as types
 from bamquery.data_types.names import type_name
 from bamquery.data_types.type_groups import HUGEINT
+from bamquery.plan.assumptions import ask, compute
 from bamquery.plan.expressions import Call, Cast, Expression, Literal
 from bamquery.plan.literals.conversion import NotConvertedError, convert
 from bamquery.plan.literals.evaluation import fold_expression
@@ -49,10 +51,16 @@ def coerce(expression: Expression, kind: pa.DataType) -> Expression:
         return expression
     if isinstance(expression, Literal):
         try:
-            return Literal(convert(expression.value, kind))
+            made = compute(partial(_converted, kind=kind), expression)
+            assert made is not None
+            return made
         except NotConvertedError:
             pass  # not a conversion of constants: a device may know it
     return Cast(expression, kind)
+
+
+def _converted(literal: Literal, kind: pa.DataType) -> Literal:
+    return Literal(convert(literal.value, kind))
 
 
 def coerce_beside(expression: Expression, kind: pa.DataType, others: Iterable[Expression]) -> Expression:
@@ -64,7 +72,7 @@ def coerce_beside(expression: Expression, kind: pa.DataType, others: Iterable[Ex
         return coerce(expression, kind)
     for other in map(fold_expression, others):
         if isinstance(other, Literal):
-            if not other.value.is_valid:
+            if other.is_null:
                 return Literal(scalar(None, kind))
             continue
         missing = Call("is_null", (other,), pa.bool_())
@@ -76,7 +84,7 @@ def coerce_beside(expression: Expression, kind: pa.DataType, others: Iterable[Ex
 def constant_nulls(*expressions: Expression) -> list[Expression]:
     """Those that are NULL in every row, as is known before there are rows."""
     constants = [constant for constant in map(fold_expression, expressions) if isinstance(constant, Literal)]
-    return [constant for constant in constants if not constant.value.is_valid]
+    return [constant for constant in constants if constant.is_null]
 
 
 def is_null(expression: Expression) -> bool:
@@ -96,7 +104,7 @@ def is_integer_literal(expression: Expression) -> bool:
 
 def _is_literal(expression: Expression) -> bool:
     """Whether it is a value as written; a NULL that has a type has it for good."""
-    return isinstance(expression, Literal) and expression.value.is_valid
+    return isinstance(expression, Literal) and not expression.is_null
 
 
 def common_type(expressions: Sequence[Expression], *, compared: bool = False) -> pa.DataType:
@@ -280,20 +288,28 @@ def _literal_fits(literal: Expression, kind: pa.DataType) -> bool:
         return True
     if not types.is_integral(kind):
         return False
+    return ask(partial(_is_within, kind=kind), literal)
+
+
+def _is_within(literal: Literal, kind: pa.DataType) -> bool:
     value = literal.value.as_py()
     smallest, largest = types.integer_range(kind)
     return value is None or smallest <= int(value) <= largest
 
 
 def _converts_exactly(literal: Literal, kind: pa.DataType) -> bool:
-    if not literal.value.is_valid or not types.is_numeric(kind) or pa.types.is_floating(literal.type):
+    if literal.is_null or not types.is_numeric(kind) or pa.types.is_floating(literal.type):
         return False
     if pa.types.is_integer(literal.type) and pa.types.is_integer(kind):
-        smallest, largest = types.integer_range(kind)
-        return bool(smallest <= literal.value.as_py() <= largest)
+        return ask(partial(_is_within, kind=kind), literal)
+    return ask(partial(_comes_back, kind=kind), literal)
+
+
+def _comes_back(literal: Literal, kind: pa.DataType) -> bool:
+    """Whether a value is there in another type, so that it is the same after both conversions."""
     try:
         there = convert(literal.value, kind)
-        return convert(there, literal.type) == literal.value
+        return bool(convert(there, literal.type) == literal.value)
     except ValueError:
         return False
 

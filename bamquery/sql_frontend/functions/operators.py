@@ -15,6 +15,7 @@ import pyarrow as pa
 from bamquery.data_types import type_groups as types
 from bamquery.data_types.names import type_name
 from bamquery.data_types.type_groups import HUGEINT
+from bamquery.plan.assumptions import ask, compute
 from bamquery.plan.expressions import Call, Cast, Expression, Literal
 from bamquery.plan.literals.evaluation import evaluate
 from bamquery.plan.literals.scalars import scalar
@@ -225,8 +226,10 @@ def minus(operand: Expression) -> Expression:
         return Call("interval_negate", (operand,), kind)
     if not types.is_numeric(kind):
         raise ValueError(f"there is no -{type_name(kind)}")
-    if isinstance(operand, Literal) and operand.value.is_valid:
-        return _negative_literal(operand)
+    if isinstance(operand, Literal) and not operand.is_null:
+        negative = compute(_negative_literal, operand)
+        assert negative is not None
+        return negative
     if pa.types.is_unsigned_integer(kind):
         return Call("subtract", (literal(0, kind), operand), kind)
     if pa.types.is_integer(kind) and isinstance(operand, Cast) and isinstance(operand.argument, Literal):
@@ -291,11 +294,15 @@ def _quotient_of_singles(left: Expression, right: Expression) -> Expression:
     """The quotient of two FLOATs: infinite where FLOAT does not hold it, and by zero as IEEE 754 has it."""
     kind = pa.float32()
     quotient = Call("floor_divide", (left, right), kind)  # of floats it does not truncate
-    if isinstance(right, Literal) and right.value.as_py():
+    if isinstance(right, Literal) and ask(_is_not_zero, right):
         return quotient
     # It is null by zero, where DOUBLE's quotient is infinite or NaN; a finite one may not be a FLOAT.
     doubles = Call("divide", (coerce(left, pa.float64()), coerce(right, pa.float64())), pa.float64())
     return Call("coalesce", (quotient, Cast(doubles, kind, try_=True)), kind)
+
+
+def _is_not_zero(literal: Literal) -> bool:
+    return bool(literal.value.as_py())
 
 
 def _moment_with_null(function: str, left: Expression, right: Expression) -> Expression | None:

@@ -170,7 +170,7 @@ def _constant_or_null(name: str, arguments: Arguments) -> Expression:
 def _is_constant_null(expression: Expression) -> bool:
     while isinstance(expression, Cast):
         expression = expression.argument
-    return isinstance(expression, Literal) and not expression.value.is_valid
+    return isinstance(expression, Literal) and expression.is_null
 
 
 def _floor_quotient(name: str, arguments: Arguments) -> Expression:

@@ -23,9 +23,11 @@ def line_and_column(sql: str, offset: int) -> tuple[int, int]:
     return len(lines), len(lines[-1])
 
 
-def number_text(node: exp.Literal, sql: str) -> str:
-    """A number as it is written: sqlglot keeps 1_000 as 1000, and .5 as 0.5 at the place of its point."""
-    text = str(node.this)
+def number_text(node: exp.Literal, sql: str, text: str) -> str:
+    """A number as it is written: sqlglot keeps 1_000 as 1000, and .5 as 0.5 at the place of its point.
+
+    `text` is what the node says.
+    """
     if "start" not in node.meta:
         return text
     written = sql[node.meta["start"] : node.meta["end"] + 1]

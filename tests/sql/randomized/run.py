@@ -237,7 +237,11 @@ class Database:
             whole_sides = mock.patch.object(JoinTask, "gives_nothing", return_value=False)
             no_filters = mock.patch.object(StoredScan, "push_dynamic_filter", return_value=False)
             with as_written, whole_sides, no_filters:
-                return self.ours.sql(sql).to_arrow()
+                self.ours.set("plan_cache", False)
+                try:
+                    return self.ours.sql(sql).to_arrow()
+                finally:
+                    self.ours.set("plan_cache", True)
         except Exception as error:
             return error
 

@@ -115,11 +115,14 @@ def test_answers(oracle: duckdb.DuckDBPyConnection, database: Connection, table:
 
 def _answer(database: Connection, sql: str, *, plan: Any) -> pa.Table | None:
     """The answer with `plan` in the optimiser's place, None where it fails on a value."""
+    database.set("plan_cache", False)
     with mock.patch("bamquery.session.optimized_plans.optimize", plan):
         try:
             return database.sql(sql).to_arrow()
         except (ExecutionError, UnsupportedError):
             return None
+        finally:
+            database.set("plan_cache", True)
 
 
 @pytest.fixture(scope="module")

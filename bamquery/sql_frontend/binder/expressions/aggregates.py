@@ -26,7 +26,7 @@ from bamquery.sql_frontend.fault_collection import FaultCollector, apply_to_each
 from bamquery.sql_frontend.functions import aggregates, operators
 from bamquery.sql_frontend.functions.aggregate_arguments import percentile
 from bamquery.sql_frontend.functions.coercion import decode
-from bamquery.sql_frontend.spelling.expressions import spell
+from bamquery.sql_frontend.spelling.expressions import inner_name
 from bamquery.sql_frontend.syntax.calls import function_of, is_windowed, read_call
 from bamquery.sql_frontend.syntax.walking import walk
 
@@ -181,7 +181,7 @@ class AggregateCollector:
         position = self._positions.setdefault(call, len(self._calls))
         if position == len(self._calls):
             self._calls.append(call)
-            self._names.append(spell(node.this if isinstance(node, exp.Filter) else node, self._sql))
+            self._names.append(inner_name(node.this if isinstance(node, exp.Filter) else node, self._sql))
         column = ColumnRef(self._width + position, self._names[position], call.type)
         function = function_of(node)
         assert function is not None
@@ -232,7 +232,7 @@ class AggregateCollector:
                 position = key_position(candidate, keys)
                 if position is not None and (
                     not isinstance(candidate, Literal)
-                    or (among_columns and position in partial and candidate.value.is_valid)
+                    or (among_columns and position in partial and not candidate.is_null)
                 ):
                     return ColumnRef(position, names[position], candidate.type)
             match node:

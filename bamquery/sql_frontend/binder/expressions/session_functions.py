@@ -86,7 +86,7 @@ def _settle_variable(node: exp.Anonymous, argument: Expression, catalog: Catalog
     name = catalog.fold_constants(argument)
     if not isinstance(name, Literal):
         raise ValueError("getvariable() takes constants")
-    value = catalog.variable(name.value.as_py()) if name.value.is_valid else None
+    value = catalog.variable(name.value.as_py()) if not name.is_null else None
     if value is None and is_variable(node):
         raise ValueError(f"there is no value for parameter {mark(node)}, and no variable of that name")
     found = literal(None, pa.null()) if value is None else Literal(value)
@@ -111,7 +111,7 @@ def _takes_constants(node: exp.Expr) -> bool:
 def _constant(name: str, value: Any) -> Any:
     if not isinstance(value, Literal):
         raise ValueError(f"{name}() takes constants")
-    if not value.value.is_valid:
+    if value.is_null:
         raise ValueError(f"the argument of {name}() cannot be NULL")
     return value.value.as_py()
 

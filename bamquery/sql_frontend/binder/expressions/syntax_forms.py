@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from decimal import Decimal
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -25,6 +24,7 @@ from bamquery.sql_frontend.sql_types import from_syntax, unknown_type
 from bamquery.sql_frontend.syntax import ast_nodes as syntax
 from bamquery.sql_frontend.syntax.calls import query_of_in
 from bamquery.sql_frontend.syntax.positions import number_text, place_of
+from bamquery.sql_frontend.text_constants import given_literal, literal, text_of
 
 if TYPE_CHECKING:
     from bamquery.sql_frontend.binder.expressions.expression_binder import ExpressionBinder
@@ -32,31 +32,16 @@ if TYPE_CHECKING:
 Bind: TypeAlias = "Callable[[ExpressionBinder, Any], Expression]"
 """Binds one kind of node."""
 
-_MAX_WIDTH: Final = 38
-_MOST_DIGITS: Final = 308
-"""What every DOUBLE can have before its point."""
 _ESCAPED: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
     {exp.Like: "like_escape", exp.ILike: "ilike_escape"}
 )
 
 
 def _bind_literal(binder: ExpressionBinder, node: exp.Literal) -> Expression:
-    text = str(node.this)
-    if node.args["is_string"]:
-        return operators.literal(text, operators.STRING)
-    if "e" in text.lower():
-        return operators.literal(float(text), pa.float64())
-    if "." not in text:
-        if len(text) > _MOST_DIGITS:
-            with errors_at(binder.sql, node):
-                raise ValueError(f"a number of {len(text):,} digits is larger than any type holds")
-        return operators.integer_literal(int(text))
-    # The width counts the digits as written: 0.5 is DECIMAL(2,1), .5 is DECIMAL(1,1).
-    written = number_text(node, binder.sql).replace("_", "")
-    width, scale = len(written) - 1, len(written.partition(".")[2])
-    if width > _MAX_WIDTH:
-        return operators.literal(float(text), pa.float64())
-    return operators.literal(Decimal(text), pa.decimal128(width, scale))
+    text, is_string = text_of(node), bool(node.args["is_string"])
+    written = "" if is_string else number_text(node, binder.sql, text)
+    with errors_at(binder.sql, node):
+        return given_literal(node, literal(text, written, is_string=is_string))
 
 
 def _bind_bytes(binder: ExpressionBinder, node: exp.HexString) -> Expression:

@@ -34,7 +34,7 @@ from bamquery.sql_frontend.functions.coercion import (
     is_null,
     is_string_literal,
 )
-from bamquery.sql_frontend.spelling.expressions import spell
+from bamquery.sql_frontend.spelling.expressions import inner_name
 from bamquery.sql_frontend.syntax.calls import CallSyntax, function_of, read_call
 from bamquery.sql_frontend.syntax.windows import WindowSyntax, read_window, windows_around
 from bamquery.text.identifiers import suggestion
@@ -82,7 +82,9 @@ class WindowCollector:
         inner, ignore_nulls = call
         frame = self._frame(node, syntax, order, bind)
         specification = (tuple(partition), tuple(order))
-        column = self._place(specification, WindowCall(inner, frame, ignore_nulls), spell(node, self._sql))
+        column = self._place(
+            specification, WindowCall(inner, frame, ignore_nulls), inner_name(node, self._sql)
+        )
         return aggregates.finish_aggregate(function.name, column)
 
     def move(

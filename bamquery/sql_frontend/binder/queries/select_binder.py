@@ -51,7 +51,7 @@ from bamquery.sql_frontend.fault_collection import FaultCollector, errors_at
 from bamquery.sql_frontend.functions import operators
 from bamquery.sql_frontend.functions.coercion import decode
 from bamquery.sql_frontend.functions.operators import literal
-from bamquery.sql_frontend.spelling.expressions import column_name
+from bamquery.sql_frontend.spelling.expressions import column_name, inner_name
 from bamquery.sql_frontend.syntax.windows import read_definitions
 from bamquery.text.identifiers import fold_case as fold_name
 
@@ -196,10 +196,19 @@ class SelectBinder:
         expression = node.this if isinstance(node, exp.Alias) else node
         key = None if self._collector is None else self._collector.named_key(expression)
         bound = binder.bind(expression) if key is None else key
-        name = column_name(node, self._sql)
+        is_named = isinstance(node.unnest(), exp.Alias | exp.Column) or not self._is_unnamed
+        name = column_name(node, self._sql) if is_named else inner_name(node, self._sql)
         if isinstance(bound, ColumnRef) and isinstance(node.unnest(), exp.Column):
             name = bound.name if fold_name(bound.name) == fold_name(name) else name
         return Item(bound, name, expression)
+
+    @property
+    def _is_unnamed(self) -> bool:
+        """Whether nothing can name the columns: it is an operand, or in EXISTS, and no name has quotes."""
+        around = self._node.parent
+        if isinstance(around, exp.Subquery) and isinstance(around.parent, exp.Binary):
+            return not around.alias and '"' not in self._sql
+        return isinstance(around, exp.Exists) and '"' not in self._sql
 
     def _star(self, node: exp.Expr) -> list[Item]:
         note = None if self._collector is None else self._collector.note

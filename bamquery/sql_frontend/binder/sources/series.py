@@ -76,7 +76,7 @@ def _constants(
         folded = fold(coerce(value, kind))
         if not isinstance(folded, Literal):
             raise ValueError(f"{name}() takes constants that are values of {type_name(kind)}")
-        found.append(folded.value if folded.value.is_valid else None)
+        found.append(folded.value if not folded.is_null else None)
     return found
 
 

@@ -215,7 +215,7 @@ def _add_column(action: syntax.AddColumn, source: Source | None, sql: str, catal
     if column.default is not None:
         value = bind_default(parse_default(column.default), sql, column.type, catalog.fold_constants)
         assert isinstance(value, Literal)
-        initial = value.value if value.value.is_valid else None
+        initial = value.value if not value.is_null else None
     return AddColumn(source.name, column, initial)
 
 

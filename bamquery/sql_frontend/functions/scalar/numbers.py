@@ -64,7 +64,7 @@ def digit_count(name: str, value: Expression) -> int:
     """A number of digits, which must be written in the statement; within what makes a difference."""
     if isinstance(value, Cast) and isinstance(value.argument, Literal) and value.type == value.argument.type:
         value = value.argument  # +2, or a cast that only makes the type firm
-    if not isinstance(value, Literal) or not value.value.is_valid or not types.is_integral(value.type):
+    if not isinstance(value, Literal) or value.is_null or not types.is_integral(value.type):
         raise ValueError(f"{name}() needs an integer, as written in the statement, for its number of digits")
     return max(min(int(value.value.as_py()), 400), -400)
 

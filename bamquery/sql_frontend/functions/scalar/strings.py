@@ -9,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from bamquery.data_types import type_groups as types
+from bamquery.plan.assumptions import ask
 from bamquery.plan.expressions import Call, Expression, Literal
 from bamquery.sql_frontend.functions import operators
 from bamquery.sql_frontend.functions.coercion import coerce, is_null, is_string_literal
@@ -44,23 +45,30 @@ def _substring(name: str, arguments: Arguments) -> Expression:
     value, *places = (string_argument(name, arguments[0]), *(bigint(name, a) for a in arguments[1:]))
     for place in places:
         _check_place(name, place)
-    if all(isinstance(place, Literal) and place.value.is_valid for place in places):
+    if all(isinstance(place, Literal) and not place.is_null for place in places):
         return Call("substring", (value, *[*places, literal(None, BIGINT)][:2]), STRING)
     return Call("substring_at", (value, *places), STRING)
 
 
 def _check_place(name: str, place: Expression) -> None:
     """Raise `ValueError` where a constant is no place or length that a text may have."""
-    value = place.value.as_py() if isinstance(place, Literal) else None
-    if value is not None and not -types.FURTHEST_PLACE <= value < types.FURTHEST_PLACE:
-        raise ValueError(f"{name}(): {value} is beyond any place in a text, 2^32")
+    if isinstance(place, Literal) and not place.is_null and ask(_is_too_far, place):
+        raise ValueError(f"{name}(): {place.value.as_py()} is beyond any place in a text, 2^32")
+
+
+def _is_too_far(place: Literal) -> bool:
+    return not -types.FURTHEST_PLACE <= place.value.as_py() < types.FURTHEST_PLACE
+
+
+def _is_counted_from_left(count: Literal) -> bool:
+    return bool(count.value.as_py() >= 0)
 
 
 def _left(name: str, arguments: Arguments) -> Expression:
     value, count = string_argument(name, arguments[0]), bigint(name, arguments[1])
-    if isinstance(count, Literal) and count.value.is_valid and count.value.as_py() >= 0:
+    if isinstance(count, Literal) and not count.is_null and ask(_is_counted_from_left, count):
         _check_place(name, count)
-    if isinstance(count, Literal) and count.value.is_valid and count.value.as_py() >= 0:
+    if isinstance(count, Literal) and not count.is_null and ask(_is_counted_from_left, count):
         return Call("substring", (value, literal(1, BIGINT), count), STRING)
     return Call("left", (value, count), STRING)
 
@@ -138,7 +146,7 @@ def check_options(name: str, given: Arguments) -> None:
     for options in given:
         if not isinstance(options, Literal):
             raise ValueError(f"{name}() needs its options as a string in the statement")
-        if not options.value.is_valid:
+        if options.is_null:
             raise ValueError(f"the options of {name}() cannot be NULL")
 
 

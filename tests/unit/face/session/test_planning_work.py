@@ -218,7 +218,7 @@ def test_a_rule_that_is_quadratic_is_seen(con: bamquery.Connection, monkeypatch:
     def slow(plan: Plan) -> Plan:
         for _ in list(nodes_of(plan)):
             for node in nodes_of(plan):
-                for _ in range(5):
+                for _ in range(10):
                     expressions_of(node)
         return plan
 

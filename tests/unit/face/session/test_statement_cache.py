@@ -165,7 +165,7 @@ def test_the_oldest_is_forgotten(
     con: bamquery.Connection, bound: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(statement_cache, "_MOST_QUERIES", 2)
-    texts = [f"SELECT a + {n} FROM t WHERE a = 1" for n in range(3)]
+    texts = [f"SELECT a{' + a' * n} FROM t WHERE a = 1" for n in range(3)]
     for text in (*texts, texts[2], texts[1], texts[0]):
         con.sql(text).fetchall()
     assert bound == [*texts, texts[0]]

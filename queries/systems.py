@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from bamquery.connection.connection import Connection, connect
 from bamquery.engine.profiling.query_profile import QueryProfile
@@ -90,7 +90,8 @@ class BamQuerySystem:
 
     def open(self) -> None:
         """Connect."""
-        self._connection = connect(self.files[0], **self._settings)  # type: ignore[arg-type]
+        settings: Any = {"gpu_cache_limit": 0, **self._settings}  # each run reads what it needs
+        self._connection = connect(self.files[0], **settings)
 
     def ask(self, question: Question) -> Answer:
         """Run one query and keep its profile's totals."""

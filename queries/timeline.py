@@ -58,7 +58,7 @@ def _run(options: argparse.Namespace) -> int:
         raise BamQueryError(f"a timeline is drawn of a GPU's streams, and {options.device} has none")
     sql = question(options.query).sql(options.table)
     with bamquery.connect(
-        options.database, device=options.device, zone_maps=options.zone_maps == "on"
+        options.database, device=options.device, zone_maps=options.zone_maps == "on", gpu_cache_limit=0
     ) as con:
         for _ in range(_WARM):
             con.sql(sql).to_arrow()

@@ -126,7 +126,8 @@ def measure(plan: Plan, progress: Progress | None = None) -> Result:
     """
     progress = progress or Progress()
     curves = []
-    with connect(plan.database, **plan.settings) as connection:  # type: ignore[arg-type]
+    settings: Any = {"gpu_cache_limit": 0, **plan.settings}  # reads are what is measured
+    with connect(plan.database, **settings) as connection:
         for name in plan.tables:
             with Database.open(plan.database, create=False) as database:
                 table = database.table(name)

@@ -52,6 +52,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--encoding", choices=("auto", "plain"), default="auto", help="of BamQuery's columns (auto)"
     )
+    parser.add_argument(
+        "--gpu-cache",
+        choices=("on", "off"),
+        default="on",
+        help="whether columns may stay in a GPU's memory (on), or every run reads them from files (off)",
+    )
     parser.add_argument("--threads", type=arguments.positive, default=arguments.cores(), help="(all cores)")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write all measurements")
     return parser
@@ -86,7 +92,12 @@ def _run(options: argparse.Namespace, folder: Path, command: str, queries: Seque
 
     device, _ = open_device(options.device)
     tell(f"device {device_line(device.name)}")
-    how: Any = {"device": device.name, "threads": options.threads, "repeat": options.repeat}
+    how: Any = {
+        "device": device.name,
+        "threads": options.threads,
+        "repeat": options.repeat,
+        "gpu_cache": options.gpu_cache == "on",
+    }
     of_tpch = [query for query in queries if query.suite == "tpch"]
     of_trips = [query for query in queries if query.suite != "tpch"]
     timings = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -13,12 +14,15 @@ from numpy.typing import NDArray
 from bamquery.errors import CorruptionError
 from bamquery.storage.encodings.fsst.column import FsstColumn
 from bamquery.storage.encodings.packed.column import PackedColumn
+from bamquery.storage.encodings.packed.column_sets import ColumnRequest, read_columns
+from bamquery.storage.encodings.packed.row_selection import SelectedRows, Step, select_rows
 from bamquery.storage.encodings.packed.vectors import PackedVectors
 from bamquery.storage.encodings.stored_vectors import StoredVectors
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.format.storable_types import is_string_like
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.readers.block_reader import BlockReader, ReadCounters
+from bamquery.storage.readers.mapped_reader import MappedReader
 
 _VECTOR_SHIFT: Final = VECTOR_ROWS.bit_length() - 1
 _MANY: Final = 40
@@ -121,6 +125,43 @@ class FragmentReader:
             return 0
         # Codes that are none are found out where strings are made of them.
         return int(lengths.to_numpy().take(codes.drop_null().to_numpy(), mode="clip").sum())
+
+    def packed_columns(self, columns: Sequence[str]) -> list[PackedColumn] | None:
+        """Columns that native calls read together, if all are packed and the file is mapped."""
+        stored = [self._fragment.column(column) for column in columns]
+        packed = [column for column in stored if isinstance(column, PackedColumn)]
+        mapped = isinstance(self._reader, MappedReader)
+        return packed if mapped and len(packed) == len(stored) else None
+
+    def read_together(
+        self, columns: Sequence[str], requests: Sequence[ColumnRequest]
+    ) -> list[tuple[pa.Array[Any] | PackedVectors, ReadCounters]]:
+        """What requests for columns of `packed_columns` give; see `read_columns`."""
+        assert isinstance(self._reader, MappedReader)
+        found: list[tuple[pa.Array[Any] | PackedVectors, ReadCounters]] = []
+        answers = read_columns(self._reader, requests, verify=self._verify)
+        for column, (values, counters) in zip(columns, answers, strict=True):
+            if isinstance(values, PackedVectors):
+                found.append((values, counters))
+            else:
+                found.append((self._finish(column, values, counters), counters))
+        return found
+
+    def select_rows(
+        self,
+        columns: Sequence[PackedColumn],
+        kept: Sequence[bool],
+        steps: Sequence[Step],
+        vectors: NDArray[np.int64],
+        rows: NDArray[np.int64] | None,
+        *,
+        located: bool,
+    ) -> SelectedRows | int:
+        """Which rows pass steps about columns of `packed_columns`; see `row_selection.select_rows`."""
+        assert isinstance(self._reader, MappedReader)
+        return select_rows(
+            self._reader, columns, kept, steps, vectors, rows, verify=self._verify, located=located
+        )
 
     def dictionary(self, column: str, counters: ReadCounters) -> pa.Array[Any] | None:
         """What the column's codes stand for; None if it has no dictionary."""

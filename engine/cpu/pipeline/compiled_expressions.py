@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bamquery.engine.condition_program import ConditionProgram
 from bamquery.engine.cpu.expressions.evaluation import evaluate_columns
 from bamquery.engine.cpu.kernels import Column
 from bamquery.engine.cpu.pipeline.native_program import NativeProgram
@@ -54,6 +55,12 @@ def compiled_positions(
         return None
     program, _ = _compile((predicate,))
     return None if program is None else program.select(frame)
+
+
+def condition_program(condition: Expression) -> ConditionProgram | None:
+    """The program of a condition; None where there is none, or one that needs more than columns."""
+    program, _ = _compile((condition,))
+    return None if program is None else program.as_condition()
 
 
 def compiled_mask(predicate: Expression, batch: pa.RecordBatch) -> pa.BooleanArray | None:

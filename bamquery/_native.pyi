@@ -133,15 +133,16 @@ class PackedColumn:
 
 def read_packed_columns(
     file: BlockFile,
-    requests: Sequence[tuple[PackedColumn, int, NDArray[np.int64], Buffer, Any]],
+    requests: Sequence[tuple[Any, ...]],
     verify: bool,
-) -> list[tuple[int, int, int, int]]:
-    """Read several columns: (column, what is wanted, places, values, bitmap).
+) -> list[tuple[int, int, int, int, int]]:
+    """Read several columns: (column, what is wanted, places, values, bitmap, lengths).
 
     Wanted are 0: payloads of vectors, whose numbers `places` are, to `values`; 1: all rows of these vectors,
-    decoded; 2: rows, whose ids `places` are, decoded. Places ascend. Returns commands, blocks, the number of
-    the first vector that differs from its checksum, or -1, and nulls of each. What is behind one that differs
-    is not read.
+    decoded; 2: rows, whose ids `places` are, decoded. Places ascend. `lengths` are bytes of what codes stand
+    for, None where they are no codes. Returns of each commands, blocks, the number of the first vector that
+    differs from its checksum, or -1, nulls, and bytes of what the rows stand for, -1 where a code is beyond
+    the lengths. What is behind one that differs is not read.
 
     ValueError: parameters are impossible, or places are none of the column's.
     """

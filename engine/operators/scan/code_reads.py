@@ -149,7 +149,7 @@ class CodeReads(Generic[Frame]):
         self._reads.check()
         certain = self.certain_vectors(step, piece) if rows is None and not wanted else None
         packed, counters = comparison.packed, ReadCounters()
-        with self._profile.clock.measure_read(), self._profile.columns[column].clock.measure_read():
+        with self._profile.measure_read(column):
             start = time.perf_counter()
             if packed is None:
                 vectors = piece.vectors if certain is None else piece.vectors[~certain]
@@ -187,7 +187,7 @@ class CodeReads(Generic[Frame]):
     ) -> Frame:
         """A frame of that column's values at `rows`, which `packed` holds; None: all that it holds."""
         counters = ReadCounters()
-        with self._profile.clock.measure_read(), self._profile.columns[column].clock.measure_read():
+        with self._profile.measure_read(column):
             columns = self._readers.get(piece.fragment).columns
             positions = None if rows is None else packed.positions(rows)
             frame = columns.decode(column, packed, positions, counters)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final, Generic
 
@@ -51,6 +50,16 @@ class _LookedAt:
     column: str
     rows: NDArray[np.int64] | None
     selected: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Found(Generic[Frame]):
+    """A column that was read; `string_bytes`: of its rows, None where its frame is to be asked."""
+
+    frame: Frame
+    counters: ReadCounters
+    seconds: float
+    string_bytes: int | None = None
 
 
 class ColumnReads(Generic[Frame]):
@@ -139,7 +148,7 @@ class ColumnReads(Generic[Frame]):
                 continue
             self.check()
             counters = ReadCounters()
-            with self._profile.clock.measure_read(), self._profile.columns[column].clock.measure_read():
+            with self._profile.measure_read(column):
                 start = time.perf_counter()
                 if is_picked and sparse:
                     packed = opened.columns.read_packed(column, piece.vectors, counters)
@@ -152,8 +161,8 @@ class ColumnReads(Generic[Frame]):
                     frame = opened.columns.fetch_blocks([column], rows, counters)
                 seconds = time.perf_counter() - start
             self._corrections_of(opened).learn([choice], seconds)
-            found[i] = frame, counters, seconds
-        frames = [found[i][0] for i in range(len(columns))]
+            found[i] = _Found(frame, counters, seconds)
+        frames = [found[i].frame for i in range(len(columns))]
         streamed = [
             i for i, choice in enumerate(choices) if choice.strategy is Strategy.STREAM and not as_codes[i]
         ]
@@ -163,14 +172,10 @@ class ColumnReads(Generic[Frame]):
             for place, i in enumerate(streamed):
                 frames[i] = self._device.select(taken, [place])
         for i, (column, choice) in enumerate(zip(columns, choices, strict=True)):
-            _, counters, seconds = found[i]
-            looked_at = _LookedAt(piece, column, rows, selected)
-            self._count(looked_at, choice, frames[i], counters, seconds)
+            self._count(_LookedAt(piece, column, rows, selected), choice, found[i], frames[i])
         return frames
 
-    def _count(
-        self, read: _LookedAt, choice: Choice, frame: Frame, counters: ReadCounters, seconds: float
-    ) -> None:
+    def _count(self, read: _LookedAt, choice: Choice, found: _Found[Frame], frame: Frame) -> None:
         piece, rows, strategy = read.piece, read.rows, choice.strategy
         picked = rows is not None and strategy is not Strategy.STREAM
         vectors = vectors_of(rows) if rows is not None and picked else piece.vectors
@@ -178,16 +183,17 @@ class ColumnReads(Generic[Frame]):
             self._profile.vector_map.read(read.column, piece.fragment.id, vectors, strategy)
         looked_at, needed = piece.rows if rows is None else len(rows), 0
         if read.selected:
-            strings = self._device.string_bytes(frame)
+            known = found.string_bytes
+            strings = self._device.string_bytes(frame) if known is None else known
             needed = plain_bytes(piece.fragment, read.column, looked_at, strings)
         with self._profile.lock:
             figures = self._profile.columns[read.column]
             count_strategy(figures, strategy)
             figures.vectors_read += len(vectors)
-            figures.counters += counters
-            figures.planned.add(choice.cost_seconds, seconds)
+            figures.counters += found.counters
+            figures.planned.add(choice.cost_seconds, found.seconds)
             if strategy is not Strategy.STREAM:
-                figures.bytes_fetched += counters.bytes
+                figures.bytes_fetched += found.counters.bytes
             if read.selected:
                 figures.rows_needed += looked_at
                 figures.bytes_needed += needed
@@ -201,8 +207,8 @@ class ColumnReads(Generic[Frame]):
         choices: Sequence[Choice],
         *,
         sparse: bool,
-    ) -> dict[int, tuple[Frame, ReadCounters, float]]:
-        """Those of the columns that one native call reads whole: frames, counts and seconds by place."""
+    ) -> dict[int, _Found[Frame]]:
+        """Those of the columns that one native call reads whole, by their places."""
         ways = _WHOLE_VECTORS if not sparse else (Strategy.FETCH_VECTORS,)
         places = [
             i
@@ -214,10 +220,7 @@ class ColumnReads(Generic[Frame]):
             return {}
         self.check()
         names = [columns[i] for i in places]
-        with ExitStack() as clocks:
-            clocks.enter_context(self._profile.clock.measure_read())
-            for name in names:
-                clocks.enter_context(self._profile.columns[name].clock.measure_read())
+        with self._profile.measure_read(*names):
             start = time.perf_counter()
             vectors = piece.vectors if rows is None else vectors_of(rows)
             answers = opened.columns.read_together(names, vectors, rows)
@@ -229,8 +232,8 @@ class ColumnReads(Generic[Frame]):
                 self._corrections_of(opened).learn(alike, seconds * len(alike) / len(read))
         total = sum(choice.cost_seconds for choice in read) or 1.0
         return {
-            i: (frame, counters, seconds * choices[i].cost_seconds / total)
-            for i, (frame, counters) in zip(places, answers, strict=True)
+            i: _Found(frame, counters, seconds * choices[i].cost_seconds / total, strings)
+            for i, (frame, counters, strings) in zip(places, answers, strict=True)
         }
 
     def plan_comparison(self, piece: Piece, column: str, rows: NDArray[np.int64] | None) -> Choice:
@@ -299,12 +302,23 @@ class ColumnReads(Generic[Frame]):
             elif held == len(piece.vectors):
                 strategies = _WITHOUT_VECTORS
         corrections = self._corrections_of(opened)
-        if len(strategies) == 1 or not opened.model.overlaps:
+        apart = not opened.model.overlaps and not opened.model.together  # what columns cost adds up
+        if apart or len(strategies) == 1:
             asked = WholeRead(opened, piece, rows, decodes)
             picked = [self._whole.pick(asked, column, strategies, corrections) for column in columns]
-            known = [choice for choice in picked if choice is not None]
-            if len(known) == len(columns):
-                return known
+            if apart or None not in picked:
+                return [
+                    self._count_plan(asked, [column], strategies)[0] if choice is None else choice
+                    for column, choice in zip(columns, picked, strict=True)
+                ]
+        return self._count_plan(WholeRead(opened, piece, rows, decodes), columns, strategies)
+
+    def _count_plan(
+        self, asked: WholeRead, columns: Sequence[str], strategies: Sequence[Strategy]
+    ) -> list[Choice]:
+        """The same by what each way is counted to take."""
+        opened, piece, rows = asked.opened, asked.piece, asked.rows
+        corrections = self._corrections_of(opened)
         wanted = _NO_ROWS if rows is None else rows
         demands = [
             stored_demands(
@@ -313,7 +327,7 @@ class ColumnReads(Generic[Frame]):
                 piece.vectors,
                 opened.shape,
                 strategies,
-                decodes=decodes,
+                decodes=asked.decodes,
             )
             for column in columns
         ]

@@ -111,8 +111,8 @@ class FragmentColumns(Generic[Frame]):
         columns: Sequence[str],
         vectors: NDArray[np.int64],
         rows: NDArray[np.int64] | None,
-    ) -> list[tuple[Frame, ReadCounters]]:
-        """A frame of each of several `packed_columns`, and what it took; checksums verified.
+    ) -> list[tuple[Frame, ReadCounters, int]]:
+        """A frame of each of several `packed_columns`, what it took, and bytes of its strings; verified.
 
         `rows` are in `vectors`, each of which has one at least; None: all of their rows.
         """
@@ -124,15 +124,17 @@ class FragmentColumns(Generic[Frame]):
             for name, stored in zip(columns, found, strict=True)
         ]
         answers = self._reader.read_together(columns, requests)
-        return [
-            (
-                self._device.from_columns(
-                    [PackedSelection(values, rows) if isinstance(values, PackedVectors) else values]
-                ),
-                counters,
-            )
-            for values, counters in answers
-        ]
+        frames = []
+        for answer in answers:
+            values: pa.Array[Any] | PackedSelection | PackedVectors = answer.values
+            if isinstance(values, PackedVectors):
+                values = PackedSelection(values, rows)
+            frames.append((self._device.from_columns([values]), answer.counters, answer.string_bytes))
+        return frames
+
+    def string_lengths(self, column: str, counters: ReadCounters) -> NDArray[np.int64]:
+        """Bytes of what each code of a dictionary column stands for."""
+        return self._reader.string_lengths(column, counters)
 
     def dictionary(self, column: str, counters: ReadCounters) -> pa.Array[Any] | None:
         """What the column's codes stand for; None if it has no dictionary."""

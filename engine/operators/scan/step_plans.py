@@ -61,6 +61,8 @@ class StepPlans(Generic[Frame]):
         self._codes = codes
         self._lock = threading.Lock()
         self._parts: dict[int, tuple[FilterStep, tuple[FilterStep, ...]]] = {}
+        self._plans: dict[tuple[int, str | None], StepPlan] = {}
+        """Of chunks of one fragment."""
         self._failed: set[int] = set()
         """Numbers of steps whose programs could not compute some row."""
 
@@ -77,6 +79,26 @@ class StepPlans(Generic[Frame]):
         """
         if step.can_fail:
             return None
+        only = pieces[0].fragment.id if len(pieces) == 1 else None
+        key = id(step), only
+        known = self._plans.get(key) if only is not None else None
+        if known is not None and known.step is step and all(map(name, step.columns)):
+            return known
+        found = self._find(step, pieces, rows, name)
+        if found is not None and only is not None and step.number not in self._failed:
+            with self._lock:
+                if len(self._plans) >= _KEPT:
+                    self._plans.clear()
+                self._plans[key] = found
+        return found
+
+    def _find(
+        self,
+        step: FilterStep,
+        pieces: Sequence[Piece],
+        rows: Sequence[NDArray[np.int64] | None],
+        name: Callable[[int], str | None],
+    ) -> StepPlan | None:
         names = [found for found in map(name, step.columns) if found is not None]
         asked = [piece for piece, ids in zip(pieces, rows, strict=True) if _has_rows(piece, ids)]
         if len(names) < len(step.columns) or not all(self._are_packed(piece, names) for piece in asked):
@@ -100,6 +122,7 @@ class StepPlans(Generic[Frame]):
         part.program.note_failure()
         with self._lock:
             self._failed.add(plan.step.number)
+            self._plans.clear()
 
     def _are_packed(self, piece: Piece, names: Sequence[str]) -> bool:
         return self._readers.get(piece.fragment).columns.packed_columns(names) is not None

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final, Generic
 
 import numpy as np
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bamquery.engine.device import Frame
@@ -97,8 +94,6 @@ class VectorSelection(Generic[Frame]):
         self._readers = readers
         self._reads = reads
         self._codes = codes
-        self._lock = threading.Lock()
-        self._string_bytes: dict[tuple[str, str], NDArray[np.int64]] = {}
 
     def plan(
         self,
@@ -148,10 +143,7 @@ class VectorSelection(Generic[Frame]):
                 continue
             steps = self._steps(parts, names, i, alive, wanted)
             self._reads.check()
-            with ExitStack() as clocks:
-                clocks.enter_context(self._profile.clock.measure_read())
-                for name in names:
-                    clocks.enter_context(self._profile.columns[name].clock.measure_read())
+            with self._profile.measure_read(*names):
                 start = time.perf_counter()
                 selected = steps.select(alive.vectors(i), alive.rows[i], located=located)
                 seconds = time.perf_counter() - start
@@ -275,15 +267,7 @@ class VectorSelection(Generic[Frame]):
         fragment = piece.fragment
         if not is_string_like(fragment.schema.field(fragment.column_index(name)).type):
             return None
-        key = fragment.id, name
-        with self._lock:
-            known = self._string_bytes.get(key)
-        if known is None:
-            dictionary: Any = opened.columns.dictionary(name, counters)
-            lengths: Any = pc.binary_length(dictionary)
-            known = lengths.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-            with self._lock:
-                self._string_bytes[key] = known
+        known = opened.columns.string_lengths(name, counters)
         return known if len(known) else None
 
 

@@ -76,11 +76,53 @@ struct Request {
   Wanted wanted;
   std::span<const std::int64_t> places;  // vectors, or rows
   std::span<std::byte> values;
-  std::uint8_t* bitmap;  // null of payloads
+  std::uint8_t* bitmap;                   // null of payloads
+  std::span<const std::int64_t> lengths;  // of what codes stand for; empty where they are no codes
+  bool coded = false;
   ReadCounts counts;
   std::int64_t mismatch = -1;
   std::int64_t nulls = 0;
+  std::int64_t string_bytes = 0;  // of all rows, or kBeyond
 };
+
+// Some code stands for nothing.
+constexpr std::int64_t kBeyond = -1;
+
+template <typename Code>
+std::int64_t sum_lengths(const Request& request, std::int64_t rows) {
+  const auto* const codes = reinterpret_cast<const Code*>(request.values.data());
+  const std::size_t count = request.lengths.size();
+  std::int64_t sum = 0;
+  if (request.nulls == 0) {
+    std::size_t most = 0;
+    for (std::int64_t row = 0; row < rows; ++row) most = std::max<std::size_t>(most, codes[row]);
+    if (rows > 0 && most >= count) return kBeyond;
+    for (std::int64_t row = 0; row < rows; ++row) sum += request.lengths[codes[row]];
+    return sum;
+  }
+  for (std::int64_t row = 0; row < rows; ++row) {
+    if (((request.bitmap[row / 8] >> (row % 8)) & 1) == 0) continue;
+    if (codes[row] >= count) return kBeyond;
+    sum += request.lengths[codes[row]];
+  }
+  return sum;
+}
+
+// Looks at all codes, once they are decoded.
+void check_codes(Request& request, std::int64_t rows) {
+  switch (request.column.kind) {
+    case ValueKind::kInt8:
+    case ValueKind::kUInt8:
+      request.string_bytes = sum_lengths<std::uint8_t>(request, rows);
+      break;
+    case ValueKind::kInt16:
+    case ValueKind::kUInt16:
+      request.string_bytes = sum_lengths<std::uint16_t>(request, rows);
+      break;
+    default:
+      request.string_bytes = sum_lengths<std::uint32_t>(request, rows);
+  }
+}
 
 std::size_t value_bytes(ValueKind kind, std::int64_t rows) {
   if (kind == ValueKind::kBool) return (static_cast<std::size_t>(rows) + 7) / 8;
@@ -134,24 +176,30 @@ std::int64_t rows_of(const StoredPackedColumn& column, std::span<const std::int6
   return full + std::clamp<std::int64_t>(column.rows - vectors.back() * kVectorRows, 0, kVectorRows);
 }
 
+std::int64_t rows_of(const Request& request) {
+  if (request.wanted == Wanted::kRows) return static_cast<std::int64_t>(request.places.size());
+  return rows_of(request.column, request.places);
+}
+
 py::list py_read_columns(const SharedFile& file, const py::sequence& asked, bool verify) {
   std::vector<ByteView> views;
   std::list<RowArray> arrays;
   std::vector<Request> requests;
   views.reserve(2 * asked.size());
   for (const py::handle one : asked) {
-    const auto [held, wanted, places, values, bitmap] =
-        py::cast<std::tuple<const HeldPackedColumn*, int, RowArray, py::object, py::object>>(one);
+    const auto [held, wanted, places, values, bitmap, lengths] = py::cast<
+        std::tuple<const HeldPackedColumn*, int, RowArray, py::object, py::object, std::optional<RowArray>>>(
+        one);
     require(wanted >= 0 && wanted <= 2, "columns are wanted in three ways");
     Request request{held->column(verify),
                     static_cast<Wanted>(wanted),
                     as_span(arrays.emplace_back(places)),
                     views.emplace_back(values, true).writable(),
                     nullptr,
+                    {},
+                    false,
                     {}};
-    const std::int64_t rows = request.wanted == Wanted::kRows
-                                  ? static_cast<std::int64_t>(request.places.size())
-                                  : rows_of(request.column, request.places);
+    const std::int64_t rows = rows_of(request);
     if (request.wanted != Wanted::kPayload) {
       const auto bits = views.emplace_back(bitmap, true).writable();
       require(value_bytes(request.column.kind, rows) <= request.values.size(), "values do not fit");
@@ -160,6 +208,12 @@ py::list py_read_columns(const SharedFile& file, const py::sequence& asked, bool
       require(reinterpret_cast<std::uintptr_t>(request.values.data()) % alignment == 0,
               "values are not aligned");
       request.bitmap = reinterpret_cast<std::uint8_t*>(bits.data());
+      if (lengths) {
+        require(value_bytes(request.column.kind, 1) <= 4 && request.column.kind != ValueKind::kBool,
+                "codes have 32 bits at most");
+        request.lengths = as_span(arrays.emplace_back(*lengths));
+        request.coded = true;
+      }
     }
     requests.push_back(request);
   }
@@ -169,12 +223,13 @@ py::list py_read_columns(const SharedFile& file, const py::sequence& asked, bool
     for (Request& request : requests) {
       carry_out(*opened, request);
       if (request.mismatch >= 0) break;
+      if (request.coded) check_codes(request, rows_of(request));
     }
   }
   py::list found;
   for (const Request& request : requests) {
-    found.append(
-        py::make_tuple(request.counts.commands, request.counts.blocks, request.mismatch, request.nulls));
+    found.append(py::make_tuple(request.counts.commands, request.counts.blocks, request.mismatch,
+                                request.nulls, request.string_bytes));
   }
   return found;
 }

@@ -100,7 +100,7 @@ class ChunkSelection(Generic[Frame]):
         self._reads.count_chunk(self._pieces)
         if self._plan.numbers is not None:
             self._select_numbers(self._plan.numbers)
-        waiting = self._plan.next_steps()
+        waiting = [step for step in self._plan.next_steps() if not self._passes_all(step)]
         while waiting and (self._alive or not self._filtered):
             if self._select_by_vectors(waiting):
                 continue
@@ -119,6 +119,15 @@ class ChunkSelection(Generic[Frame]):
         if not self._plan.outputs:
             return self._device.from_arrow(rows_without_columns(self._alive))
         return self._device.join_columns([self._held[column] for column in self._plan.outputs])
+
+    def _passes_all(self, step: FilterStep) -> bool:
+        """Whether a step only asks for rows that are not null, of a column that has no nulls."""
+        ranges = step.conjuncts[0].ranges if len(step.conjuncts) == 1 else ()
+        if len(ranges) != 1 or ranges[0].operator != "is_not_null" or self._is_number(step.columns[0]):
+            return False
+        name = self._name(step.columns[0])
+        fragments = (piece.fragment for piece in self._pieces)
+        return not any(one.layout.columns[one.column_index(name)].has_nulls for one in fragments)
 
     def _select_numbers(self, numbers: RowNumbers) -> None:
         """Keep the rows that conditions on their numbers choose."""

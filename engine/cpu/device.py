@@ -32,10 +32,9 @@ from bamquery.plan.expressions import referenced_columns
 
 if TYPE_CHECKING:
     from bamquery._native import NumberSet
-    from bamquery.engine.condition_program import ConditionProgram
     from bamquery.engine.cpu.aggregates.aggregation import CpuAggregation
     from bamquery.engine.cpu.keys.join_table import CpuJoinTable
-    from bamquery.engine.device import HostPositions, Positions, RestOfPartition
+    from bamquery.engine.device import ConditionProgram, HostPositions, Positions, RestOfPartition
     from bamquery.plan.expressions import AggregateCall, Expression, Members
     from bamquery.plan.nodes import Field, SortKey, Window
     from bamquery.storage.encodings.packed.selection import PackedSelection

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.condition_program import ConditionProgram
 from bamquery.engine.cpu.expressions.evaluation import evaluate_columns
 from bamquery.engine.cpu.kernels import Column
 from bamquery.engine.cpu.pipeline.native_program import NativeProgram
 from bamquery.engine.cpu.stored_frame import StoredFrame, needed_batch
+from bamquery.engine.device import ConditionProgram
 from bamquery.engine.pipeline.lowering import ProgramBuilder
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, referenced_columns
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery import _native
-from bamquery.engine.condition_program import ConditionProgram
 from bamquery.engine.cpu.expressions.evaluation import evaluate_columns
 from bamquery.engine.cpu.frames import decode_dictionary
 from bamquery.engine.cpu.kernels import Column
 from bamquery.engine.cpu.stored_frame import Batches, StoredFrame, needed_batch
+from bamquery.engine.device import ConditionProgram
 from bamquery.engine.pipeline.instructions import Instruction, Program
 from bamquery.engine.pipeline.register_reuse import reuse_registers
 from bamquery.errors import ExecutionError

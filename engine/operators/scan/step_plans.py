@@ -10,8 +10,7 @@ from typing import Any, Final, Generic
 import numpy as np
 from numpy.typing import NDArray
 
-from bamquery.engine.condition_program import ConditionProgram, ProgramDevice
-from bamquery.engine.device import Device, Frame
+from bamquery.engine.device import ConditionProgram, Device, Frame, ProgramDevice
 from bamquery.engine.operators.scan.chunks import Piece
 from bamquery.engine.operators.scan.code_reads import CodeReads
 from bamquery.engine.operators.scan.filter_order import FilterStep

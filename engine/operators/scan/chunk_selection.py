@@ -13,12 +13,16 @@ from numpy.typing import NDArray
 from bamquery.engine.device import Frame, Positions
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.scan.chunks import Chunk, Piece
-from bamquery.engine.operators.scan.code_reads import CodeReads, PassedRows, joined_positions
 from bamquery.engine.operators.scan.column_reads import ColumnReads
 from bamquery.engine.operators.scan.filter_order import AdaptiveFilterOrder, FilterStep
 from bamquery.engine.operators.scan.open_fragments import FragmentReaders
-from bamquery.engine.operators.scan.step_plans import StepPlans
-from bamquery.engine.operators.scan.vector_selection import AliveRows, Selection, VectorSelection
+from bamquery.engine.operators.scan.stored_filters.code_reads import CodeReads, PassedRows, joined_positions
+from bamquery.engine.operators.scan.stored_filters.step_plans import StepPlans
+from bamquery.engine.operators.scan.stored_filters.vector_selection import (
+    AliveRows,
+    Selection,
+    VectorSelection,
+)
 from bamquery.engine.profiling.query_profile import ScanProfile
 from bamquery.storage.encodings.packed.vectors import PackedVectors
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import bamquery
-from bamquery.engine.operators.scan.vector_selection import VectorSelection
+from bamquery.engine.operators.scan.stored_filters.vector_selection import VectorSelection
 from bamquery.errors import CorruptionError
 
 ROWS = 100_000

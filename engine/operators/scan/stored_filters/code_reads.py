@@ -15,10 +15,10 @@ from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.scan.accounting import plain_bytes
 from bamquery.engine.operators.scan.chunks import Piece
-from bamquery.engine.operators.scan.code_conditions import CodeConditions
 from bamquery.engine.operators.scan.column_reads import ColumnReads, count_strategy
 from bamquery.engine.operators.scan.filter_order import FilterStep
 from bamquery.engine.operators.scan.open_fragments import FragmentReaders, OpenFragment
+from bamquery.engine.operators.scan.stored_filters.code_conditions import CodeConditions
 from bamquery.engine.profiling.query_profile import ScanProfile
 from bamquery.storage.encodings.packed.vectors import PackedVectors
 from bamquery.storage.format.layout import VECTOR_ROWS

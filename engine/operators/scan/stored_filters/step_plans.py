@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from bamquery.engine.device import ConditionProgram, Device, Frame, ProgramDevice
 from bamquery.engine.operators.scan.chunks import Piece
-from bamquery.engine.operators.scan.code_reads import CodeReads
 from bamquery.engine.operators.scan.filter_order import FilterStep
 from bamquery.engine.operators.scan.open_fragments import FragmentReaders
+from bamquery.engine.operators.scan.stored_filters.code_reads import CodeReads
 from bamquery.engine.sources.scan_predicates import conjunction
 from bamquery.plan.expressions import Call, ColumnRef, Expression, Members
 from bamquery.storage.statistics.order_keys import KeyCondition

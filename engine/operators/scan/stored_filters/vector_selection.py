@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from bamquery.engine.device import Frame
 from bamquery.engine.operators.scan.accounting import plain_bytes
 from bamquery.engine.operators.scan.chunks import Piece
-from bamquery.engine.operators.scan.code_reads import CodeReads
 from bamquery.engine.operators.scan.column_reads import ColumnReads, count_strategy
 from bamquery.engine.operators.scan.filter_order import FilterStep
 from bamquery.engine.operators.scan.open_fragments import FragmentReaders, OpenFragment
-from bamquery.engine.operators.scan.step_plans import StepPart, StepPlan, StepPlans
+from bamquery.engine.operators.scan.stored_filters.code_reads import CodeReads
+from bamquery.engine.operators.scan.stored_filters.step_plans import StepPart, StepPlan, StepPlans
 from bamquery.engine.profiling.query_profile import ScanProfile
 from bamquery.storage.encodings.packed.row_selection import CodeStep, ProgramStep, SelectedRows, SetStep, Step
 from bamquery.storage.encodings.packed.vectors import PackedVectors

@@ -14,7 +14,9 @@ PYBIND11_MODULE(_native, module) {
   bamquery::bind_gpu_bench(module);
   bamquery::bind_storage(module);
   bamquery::bind_packed(module);
+  bamquery::bind_packed_columns(module);
   bamquery::bind_fsst(module);
   bamquery::bind_keys(module);
   bamquery::bind_pipeline(module);
+  bamquery::bind_selection(module);
 }

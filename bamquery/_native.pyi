@@ -116,6 +116,61 @@ def compare_packed(
     first. Keys order as values do (storage/core/order_key.hpp). `nulls_pass`: nulls pass as well.
     """
 
+class PackedColumn:
+    """A packed column of a file, for functions that read several."""
+
+    def __init__(
+        self,
+        kind: str,
+        parameters: Buffer,
+        column_rows: int,
+        data_bytes: int,
+        divisor: int,
+        origin: int,
+        base: int,
+        checksums: NDArray[np.uint32],
+    ) -> None: ...
+
+def read_packed_columns(
+    file: BlockFile,
+    requests: Sequence[tuple[Any, ...]],
+    verify: bool,
+) -> list[tuple[int, int, int, int, int]]:
+    """Read several columns: (column, what is wanted, places, values, bitmap, lengths).
+
+    Wanted are 0: payloads of vectors, whose numbers `places` are, to `values`; 1: all rows of these vectors,
+    decoded; 2: rows, whose ids `places` are, decoded. Places ascend. `lengths` are bytes of what codes stand
+    for, None where they are no codes. Returns of each commands, blocks, the number of the first vector that
+    differs from its checksum, or -1, nulls, and bytes of what the rows stand for, -1 where a code is beyond
+    the lengths. What is behind one that differs is not read.
+
+    ValueError: parameters are impossible, or places are none of the column's.
+    """
+
+def select_rows(
+    file: BlockFile,
+    columns: Sequence[PackedColumn],
+    kept: Sequence[bool],
+    steps: Sequence[tuple[Any, ...]],
+    vectors: NDArray[np.int64],
+    rows: NDArray[np.int64] | None,
+    verify: bool,
+    located: bool,
+) -> tuple[NDArray[np.int64] | None, int, list[tuple[int, int, int]], list[tuple[Any, ...]], int]:
+    """Take steps vector by vector, each for rows that passed those before; reads are by vectors with such.
+
+    A step is (None, [column], terms, bounds, nulls_pass, certain, string_bytes), a comparison of codes as
+    `compare_packed` takes it, (NumberSet, [column]), or (Program, its inputs' columns). Of `certain` vectors
+    (a byte each) all rows pass without a look. `rows` are those to ask about (None: all of `vectors`).
+
+    Returns ids of rows that pass (None where all do, or not `located`), their number, of each step rows
+    looked at, rows that passed and bytes of strings, of each column (vectors read, their lengths, payloads
+    where `kept`, commands, blocks, the vector that differs from its checksum or -1), and the number of a
+    program that fails, or -1; nothing else is said then.
+
+    ValueError: parameters are impossible, or rows or vectors do not ascend or are none of the column's.
+    """
+
 def pick_rows(
     kind: str,
     payload: Buffer,

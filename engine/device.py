@@ -10,15 +10,15 @@ Every method may be called from several threads at once and leaves its arguments
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.plan.expressions import AggregateCall, Expression
+from bamquery.plan.expressions import AggregateCall, Expression, Members
 from bamquery.plan.nodes import Field, SortKey, Window
 
 if TYPE_CHECKING:
@@ -170,6 +170,36 @@ class Aggregation(Protocol[Frame, State]):
         Raises:
             ExecutionError: an exact sum does not fit its type.
         """
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConditionProgram:
+    """A condition as a program of the native interpreter.
+
+    Attributes:
+        native: the program.
+        columns: those of the condition's frame that are its inputs.
+        types: of the inputs.
+        note_failure: to be called where it could not compute some rows.
+    """
+
+    native: Any
+    columns: tuple[int, ...]
+    types: tuple[pa.DataType, ...]
+    note_failure: Callable[[], None]
+
+
+@runtime_checkable
+class ProgramDevice(Protocol):
+    """A device whose programs run in the host's native interpreter."""
+
+    def condition_program(self, condition: Expression) -> ConditionProgram | None:
+        """The condition's program; None where it has none that reads nothing but columns."""
+        ...
+
+    def number_set(self, members: Members) -> Any:
+        """A native set of them; None where they are no whole numbers."""
         ...
 
 

@@ -31,10 +31,11 @@ from bamquery.engine.execution.string_limits import LargeStringError
 from bamquery.plan.expressions import referenced_columns
 
 if TYPE_CHECKING:
+    from bamquery._native import NumberSet
     from bamquery.engine.cpu.aggregates.aggregation import CpuAggregation
     from bamquery.engine.cpu.keys.join_table import CpuJoinTable
-    from bamquery.engine.device import HostPositions, Positions, RestOfPartition
-    from bamquery.plan.expressions import AggregateCall, Expression
+    from bamquery.engine.device import ConditionProgram, HostPositions, Positions, RestOfPartition
+    from bamquery.plan.expressions import AggregateCall, Expression, Members
     from bamquery.plan.nodes import Field, SortKey, Window
     from bamquery.storage.encodings.packed.selection import PackedSelection
 
@@ -190,6 +191,20 @@ class CpuDevice:
                 return found
         (mask,) = evaluate_columns([predicate], needed_batch(frame, referenced_columns(predicate)))
         return true_positions(mask)
+
+    def condition_program(self, condition: Expression) -> ConditionProgram | None:
+        """See `ProgramDevice`."""
+        if not self._programs:
+            return None
+        from bamquery.engine.cpu.pipeline.compiled_expressions import condition_program
+
+        return condition_program(condition)
+
+    def number_set(self, members: Members) -> NumberSet | None:
+        """See `ProgramDevice`."""
+        from bamquery.engine.cpu.expressions.member_sets import number_set
+
+        return number_set(members)
 
     def as_positions(self, frame: CpuFrame) -> HostPositions:
         """The values of the one column."""

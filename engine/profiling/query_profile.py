@@ -11,7 +11,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -81,20 +80,42 @@ class ReadClock:
         with self._lock:
             self._seconds += seconds
 
-    @contextmanager
-    def measure_read(self) -> Iterator[None]:
-        """Around one read."""
+    def start(self) -> None:
+        """A read begins; `stop` follows."""
         with self._lock:
             if self._active == 0:
                 self._since = time.perf_counter()
             self._active += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._active -= 1
-                if self._active == 0:
-                    self._seconds += time.perf_counter() - self._since
+
+    def stop(self) -> None:
+        """A read ends."""
+        with self._lock:
+            self._active -= 1
+            if self._active == 0:
+                self._seconds += time.perf_counter() - self._since
+
+    def measure_read(self) -> MeasuredRead:
+        """Around one read."""
+        return MeasuredRead((self,))
+
+
+class MeasuredRead:
+    """Around one read that several clocks measure: a chunk has a few, so it is no generator."""
+
+    __slots__ = ("_clocks",)
+
+    def __init__(self, clocks: Sequence[ReadClock]) -> None:
+        self._clocks = clocks
+
+    def __enter__(self) -> None:
+        """The read begins."""
+        for clock in self._clocks:
+            clock.start()
+
+    def __exit__(self, *_: object) -> None:
+        """The read ends."""
+        for clock in self._clocks:
+            clock.stop()
 
 
 @dataclass
@@ -215,6 +236,10 @@ class ScanProfile(OperatorProfile):
     clock: ReadClock = field(default_factory=ReadClock)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _storage: dict[str, ColumnStorage] = field(default_factory=dict, repr=False)
+
+    def measure_read(self, *columns: str) -> MeasuredRead:
+        """Around one read of columns: by the scan's clock and by theirs."""
+        return MeasuredRead((self.clock, *(self.columns[column].clock for column in columns)))
 
     def storage(self, column: str) -> ColumnStorage:
         """How all of the table's fragments store a column; looked up when somebody asks."""

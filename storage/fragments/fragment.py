@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bamquery.errors import CorruptionError
@@ -64,6 +65,7 @@ class Fragment:
         self._positions = dict(zip(schema.names, positions, strict=True))
         self._columns: dict[str, StoredColumn] = {}
         self._dictionaries: dict[str, pa.Array[Any]] = {}
+        self._string_lengths: dict[str, NDArray[np.int64]] = {}
         self._lock = threading.Lock()
 
     @classmethod
@@ -150,6 +152,21 @@ class Fragment:
             if values is None:
                 values = self._dictionaries[column] = self.read_dictionary(column, reader, counters)
             return values
+
+    def string_lengths(self, column: str, reader: BlockReader, counters: ReadCounters) -> NDArray[np.int64]:
+        """Bytes of each value of a dictionary column, 0 of what is no string; raises as `dictionary` does."""
+        with self._lock:
+            lengths = self._string_lengths.get(column)
+        if lengths is None:
+            values: Any = self.dictionary(column, reader, counters)
+            if is_string_like(values.type):
+                found: Any = pc.fill_null(pc.binary_length(values), 0)
+                lengths = found.to_numpy(zero_copy_only=False).astype(np.int64)
+            else:
+                lengths = np.zeros(len(values), np.int64)
+            with self._lock:
+                self._string_lengths[column] = lengths
+        return lengths
 
     def check(self) -> list[CorruptionError]:
         """Read everything back: what is wrong with the files, nothing if they are as they were written.

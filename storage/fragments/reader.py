@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -13,12 +15,15 @@ from numpy.typing import NDArray
 from bamquery.errors import CorruptionError
 from bamquery.storage.encodings.fsst.column import FsstColumn
 from bamquery.storage.encodings.packed.column import PackedColumn
+from bamquery.storage.encodings.packed.column_sets import ColumnRequest, ReadColumn, read_columns
+from bamquery.storage.encodings.packed.row_selection import SelectedRows, Step, select_rows
 from bamquery.storage.encodings.packed.vectors import PackedVectors
 from bamquery.storage.encodings.stored_vectors import StoredVectors
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.format.storable_types import is_string_like
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.readers.block_reader import BlockReader, ReadCounters
+from bamquery.storage.readers.mapped_reader import MappedReader
 
 _VECTOR_SHIFT: Final = VECTOR_ROWS.bit_length() - 1
 _MANY: Final = 40
@@ -122,6 +127,52 @@ class FragmentReader:
         # Codes that are none are found out where strings are made of them.
         return int(lengths.to_numpy().take(codes.drop_null().to_numpy(), mode="clip").sum())
 
+    def packed_columns(self, columns: Sequence[str]) -> list[PackedColumn] | None:
+        """Columns that native calls read together, if all are packed and the file is mapped."""
+        stored = [self._fragment.column(column) for column in columns]
+        packed = [column for column in stored if isinstance(column, PackedColumn)]
+        mapped = isinstance(self._reader, MappedReader)
+        return packed if mapped and len(packed) == len(stored) else None
+
+    def read_together(self, columns: Sequence[str], requests: Sequence[ColumnRequest]) -> list[ReadColumn]:
+        """What requests for columns of `packed_columns` give; see `read_columns`."""
+        assert isinstance(self._reader, MappedReader)
+        counters = [ReadCounters() for _ in columns]
+        asked = []
+        for column, request, own in zip(columns, requests, counters, strict=True):
+            coded = self._fragment.layout.columns[self._fragment.column_index(column)].dictionary is not None
+            asked.append(replace(request, lengths=self.string_lengths(column, own)) if coded else request)
+        found = []
+        answers = read_columns(self._reader, asked, verify=self._verify)
+        for column, answer, own in zip(columns, answers, counters, strict=True):
+            values = answer.values
+            if not isinstance(values, PackedVectors):
+                values = self._finish(column, values, own, checked=True)
+            total = answer.counters
+            total += own  # of its dictionary
+            found.append(replace(answer, values=values))
+        return found
+
+    def string_lengths(self, column: str, counters: ReadCounters) -> NDArray[np.int64]:
+        """Bytes of what each code of a dictionary column stands for."""
+        return self._fragment.string_lengths(column, self._reader, counters)
+
+    def select_rows(
+        self,
+        columns: Sequence[PackedColumn],
+        kept: Sequence[bool],
+        steps: Sequence[Step],
+        vectors: NDArray[np.int64],
+        rows: NDArray[np.int64] | None,
+        *,
+        located: bool,
+    ) -> SelectedRows | int:
+        """Which rows pass steps about columns of `packed_columns`; see `row_selection.select_rows`."""
+        assert isinstance(self._reader, MappedReader)
+        return select_rows(
+            self._reader, columns, kept, steps, vectors, rows, verify=self._verify, located=located
+        )
+
     def dictionary(self, column: str, counters: ReadCounters) -> pa.Array[Any] | None:
         """What the column's codes stand for; None if it has no dictionary."""
         layout = self._fragment.layout.columns[self._fragment.column_index(column)]
@@ -129,14 +180,17 @@ class FragmentReader:
             return None
         return self._fragment.dictionary(column, self._reader, counters)
 
-    def _finish(self, column: str, array: pa.Array[Any], counters: ReadCounters) -> pa.Array[Any]:
+    def _finish(
+        self, column: str, array: pa.Array[Any], counters: ReadCounters, *, checked: bool = False
+    ) -> pa.Array[Any]:
+        """The column of stored values: `checked` codes are all in the dictionary."""
         index = self._fragment.column_index(column)
         if self._fragment.layout.columns[index].dictionary is None:
             return array
         values = self._fragment.dictionary(column, self._reader, counters)
         try:
             # Checks that every index is in range: bytes that were not verified must not make readers crash.
-            found: Any = pa.DictionaryArray.from_arrays(array, values)
+            found: Any = pa.DictionaryArray.from_arrays(array, values, safe=not checked)
         except pa.ArrowException as error:
             raise CorruptionError(
                 f'column "{column}" refers to values beyond its dictionary', self._fragment.path

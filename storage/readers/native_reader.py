@@ -72,6 +72,10 @@ class NativeReader:
         """See `BlockReader.close`."""
         self._file.close()
 
+    def counters(self, commands: int, blocks: int) -> ReadCounters:
+        """What so many commands and blocks are."""
+        return ReadCounters(commands, blocks, blocks * self.block_size)
+
     def _count(self, counters: ReadCounters, commands: int, blocks: int) -> None:
         counters.commands += commands
         counters.blocks += blocks

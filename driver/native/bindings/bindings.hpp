@@ -32,6 +32,9 @@ void bind_storage(pybind11::module_& module);
 /// Packed columns: packing, decoding, single rows, comparisons.
 void bind_packed(pybind11::module_& module);
 
+/// Packed columns of files: several read at once.
+void bind_packed_columns(pybind11::module_& module);
+
 /// Strings as codes of symbols: symbols found, packing, decoding, single rows.
 void bind_fsst(pybind11::module_& module);
 
@@ -40,5 +43,8 @@ void bind_keys(pybind11::module_& module);
 
 /// Programs over columns: expressions and aggregates, a vector at a time.
 void bind_pipeline(pybind11::module_& module);
+
+/// Rows of packed columns that pass several conditions.
+void bind_selection(pybind11::module_& module);
 
 }  // namespace bamquery

@@ -51,6 +51,19 @@ class BlockFile {
     return counts;
   }
 
+  /// Whether ranges, some of which will be read, are probably in memory already.
+  virtual bool are_at_hand(const RangeItems& /*ranges*/) const { return false; }
+
+  /// Has ranges fetched that `read_expected` will read soon, where that makes it faster.
+  virtual void expect_ranges(const RangeItems& /*ranges*/) const {}
+
+  /// Reads ranges as `read_ranges` does, in few pieces after each other: what they cost together, the caller
+  /// counts.
+  virtual void read_expected(const RangeItems& ranges, std::span<const std::uint32_t> checksums,
+                             std::byte* target, std::int64_t& mismatch) const {
+    read_ranges(ranges, checksums, target, mismatch);
+  }
+
   virtual ReadCounts gather(const RowItems& rows, std::byte* target) const = 0;
 
   /// The same, but reads and counts only blocks that are not held, and holds these from then on.

@@ -218,6 +218,22 @@ ReadCounts MappedFile::hand_out_ranges(const RangeItems& ranges, std::span<const
   return count_blocks(ranges, block_size_);
 }
 
+bool MappedFile::are_at_hand(const RangeItems& ranges) const {
+  check_items(ranges, file_.size());
+  return probably_cached(stream_, ranges);
+}
+
+void MappedFile::expect_ranges(const RangeItems& ranges) const { prepare(stream_, ranges); }
+
+void MappedFile::read_expected(const RangeItems& ranges, std::span<const std::uint32_t> checksums,
+                               std::byte* target, std::int64_t& mismatch) const {
+  check_items(ranges, file_.size());
+  std::int64_t differs = -1;
+  auto work = [&] { differs = copy_ranges(stream_.data(), ranges, 0, ranges.size(), checksums, target); };
+  if (ranges.size() > 0 && !guarded(stream_, work)) file_.throw_read_error(ranges.offset(0), EIO);
+  mismatch = differs;
+}
+
 ReadCounts MappedFile::gather(const RowItems& rows, std::byte* target) const {
   const std::byte* const from = random_.data();
   auto work = [&] {

@@ -20,6 +20,10 @@ class MappedFile final : public BlockFile {
                          std::byte* target, std::int64_t& mismatch) const override;
   ReadCounts hand_out_ranges(const RangeItems& ranges, std::span<const std::uint32_t> checksums,
                              const TakeRanges& take, std::int64_t& mismatch) const override;
+  bool are_at_hand(const RangeItems& ranges) const override;
+  void expect_ranges(const RangeItems& ranges) const override;
+  void read_expected(const RangeItems& ranges, std::span<const std::uint32_t> checksums, std::byte* target,
+                     std::int64_t& mismatch) const override;
   ReadCounts gather(const RowItems& rows, std::byte* target) const override;
   ReadCounts gather(const RowItems& rows, std::byte* target, HeldBlocks& held) const override;
   ReadCounts gather_bit_bytes(const BitItems& rows, std::byte* target) const override;

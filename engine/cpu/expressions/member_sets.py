@@ -20,13 +20,18 @@ _sets: WeakKeyDictionary[Members, native.NumberSet | None] = WeakKeyDictionary()
 
 def is_member(column: Column, members: Members) -> Column:
     """Whether each value of a column of the members' type is one of them; null where it is null."""
-    if members not in _sets:
-        _sets[members] = _make_set(members)
-    numbers = _sets[members]
+    numbers = number_set(members)
     if numbers is None:
         return is_in_set(column, members.values)
     bits: NDArray[np.uint8] = numbers.contains(stored_values(column))
     return from_buffer(pa.py_buffer(bits.data), len(column), pa.bool_(), valid_rows(column))
+
+
+def number_set(members: Members) -> native.NumberSet | None:
+    """The set, made once; None where members are no whole numbers of up to 64 bits."""
+    if members not in _sets:
+        _sets[members] = _make_set(members)
+    return _sets[members]
 
 
 def _make_set(members: Members) -> native.NumberSet | None:

@@ -14,6 +14,7 @@ from bamquery.engine.cpu.expressions.evaluation import evaluate_columns
 from bamquery.engine.cpu.kernels import Column
 from bamquery.engine.cpu.pipeline.native_program import NativeProgram
 from bamquery.engine.cpu.stored_frame import StoredFrame, needed_batch
+from bamquery.engine.device import ConditionProgram
 from bamquery.engine.pipeline.outputs import program_of
 from bamquery.plan.expressions import ColumnRef, Expression, referenced_columns
 
@@ -54,6 +55,12 @@ def compiled_positions(
         return None
     program, _ = _compile((predicate,))
     return None if program is None else program.select(frame)
+
+
+def condition_program(condition: Expression) -> ConditionProgram | None:
+    """The program of a condition; None where there is none, or one that needs more than columns."""
+    program, _ = _compile((condition,))
+    return None if program is None else program.as_condition()
 
 
 def compiled_mask(predicate: Expression, batch: pa.RecordBatch) -> pa.BooleanArray | None:

@@ -15,6 +15,7 @@ from bamquery.engine.cpu.expressions.evaluation import evaluate_columns
 from bamquery.engine.cpu.frames import decode_dictionary
 from bamquery.engine.cpu.kernels import Column
 from bamquery.engine.cpu.stored_frame import Batches, StoredFrame, needed_batch
+from bamquery.engine.device import ConditionProgram
 from bamquery.engine.pipeline.instructions import Instruction, Program
 from bamquery.engine.pipeline.register_reuse import reuse_registers
 from bamquery.errors import ExecutionError
@@ -100,6 +101,14 @@ class NativeProgram:
         if found is None:
             self._note_failure()
         return found
+
+    def as_condition(self) -> ConditionProgram | None:
+        """The program for who runs it over columns; None where it is given up, or needs more than columns."""
+        columns = [one.expression.index for one in self._inputs if isinstance(one.expression, ColumnRef)]
+        if self.is_given_up or len(columns) < len(self._inputs):
+            return None
+        types = tuple(one.type for one in self._inputs)
+        return ConditionProgram(self._native, tuple(columns), types, self._note_failure)
 
     def aggregate(
         self, frame: pa.RecordBatch | StoredFrame, codes: NDArray[np.int32] | None, groups: int

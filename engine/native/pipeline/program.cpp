@@ -168,22 +168,14 @@ Program::Program(std::span<const Instruction> steps, std::span<const ValueKind> 
 
 namespace {
 
-// Where a batch is: its number, its first row, and how many rows it has.
-struct Batch {
-  std::size_t number;
-  std::int64_t row;
-  std::int32_t count;
-  const std::int64_t* picks;
-};
-
-bool load(const InputColumn& column, const Batch& batch, Register& out) {
+bool load(const InputColumn& column, const RowBatch& batch, Register& out) {
   if (!column.is_packed) return load_rows(column, batch.row, batch.count, out);
   const auto vector = static_cast<std::size_t>(column.vectors[batch.number]);
   load_packed(column.kind, column.packed, vector, batch.picks, batch.count, out);
   return true;
 }
 
-bool run_step(const Instruction& step, std::span<const InputColumn> columns, const Batch& batch,
+bool run_step(const Instruction& step, std::span<const InputColumn> columns, const RowBatch& batch,
               Register* registers) {
   if (step.operation == Operation::kLoad) {
     return load(columns[static_cast<std::size_t>(step.immediate)], batch, registers[step.out]);
@@ -198,21 +190,31 @@ bool run_step(const Instruction& step, std::span<const InputColumn> columns, con
 
 }  // namespace
 
+ProgramRun::ProgramRun(const Program& program)
+    : program_(program),
+      registers_(std::make_unique_for_overwrite<Register[]>(std::max(program.registers_, 1u))) {
+  for (const Instruction& step : program.constants_) fill_constant(step, registers_[step.out]);
+}
+
+bool ProgramRun::next(std::span<const InputColumn> columns, const RowBatch& batch) {
+  for (const Instruction& step : program_.steps_) {
+    if (!run_step(step, columns, batch, registers_.get())) return false;
+  }
+  return true;
+}
+
 template <typename Sink>
 bool Program::run(const ProgramRows& rows, Sink&& sink) const {
-  const auto registers = std::make_unique_for_overwrite<Register[]>(std::max(registers_, 1u));
-  for (const Instruction& step : constants_) fill_constant(step, registers[step.out]);
-  Batch batch{0, 0, 0, nullptr};
+  ProgramRun own(*this);
+  RowBatch batch{0, 0, 0, nullptr};
   for (; batch.row < rows.rows; batch.row += batch.count, ++batch.number) {
     const std::int64_t most = rows.batches == nullptr ? kProgramRows : rows.batches->counts[batch.number];
     batch.count = static_cast<std::int32_t>(std::min<std::int64_t>(most, rows.rows - batch.row));
     if (rows.batches != nullptr && rows.batches->picks != nullptr) {
       batch.picks = rows.batches->picks + batch.row;
     }
-    for (const Instruction& step : steps_) {
-      if (!run_step(step, rows.columns, batch, registers.get())) return false;
-    }
-    sink(registers.get(), batch.row, batch.count);
+    if (!own.next(rows.columns, batch)) return false;
+    sink(own.registers(), batch.row, batch.count);
   }
   return true;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -27,6 +28,16 @@ struct ProgramRows {
   std::int64_t rows;
   const Batches* batches = nullptr;  ///< Where columns are packed; else rows come 1,024 at a time.
 };
+
+/// Rows that instructions are about at once.
+struct RowBatch {
+  std::size_t number;         ///< Of packed columns: `InputColumn::vectors` has the vector.
+  std::int64_t row;           ///< The first, of columns that are not packed.
+  std::int32_t count;         ///< From 1 to 1,024.
+  const std::int64_t* picks;  ///< As in `Batches`, of these rows.
+};
+
+class ProgramRun;
 
 class Program {
  public:
@@ -54,6 +65,8 @@ class Program {
   std::int64_t select(const ProgramRows& rows, std::int64_t* positions) const;
 
  private:
+  friend class ProgramRun;
+
   template <typename Sink>
   bool run(const ProgramRows& rows, Sink&& sink) const;
   void require_shape(std::uint32_t index, Shape shape) const;
@@ -66,6 +79,23 @@ class Program {
   std::vector<Shape> output_shapes_;
   std::uint32_t registers_ = 0;
   std::vector<std::uint8_t> written_;  // while it is checked: 0, or 1 + the register's shape
+};
+
+/// A program and its registers, run batch by batch by one thread.
+class ProgramRun {
+ public:
+  /// `program` must outlive it.
+  explicit ProgramRun(const Program& program);
+
+  /// Computes a batch of columns; false where the program fails.
+  bool next(std::span<const InputColumn> columns, const RowBatch& batch);
+
+  const Register& output(std::size_t index) const { return registers_[program_.outputs_[index]]; }
+  Register* registers() { return registers_.get(); }
+
+ private:
+  const Program& program_;
+  std::unique_ptr<Register[]> registers_;
 };
 
 }  // namespace bamquery

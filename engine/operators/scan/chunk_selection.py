@@ -13,9 +13,17 @@ from numpy.typing import NDArray
 from bamquery.engine.device import Frame, Positions
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.scan.chunks import Chunk, Piece
-from bamquery.engine.operators.scan.code_reads import CodeReads, PassedRows, joined_positions
 from bamquery.engine.operators.scan.column_reads import ColumnReads
 from bamquery.engine.operators.scan.filter_order import AdaptiveFilterOrder, FilterStep
+from bamquery.engine.operators.scan.open_fragments import FragmentReaders
+from bamquery.engine.operators.scan.stored_filters.code_reads import CodeReads, PassedRows, joined_positions
+from bamquery.engine.operators.scan.stored_filters.step_plans import StepPlans
+from bamquery.engine.operators.scan.stored_filters.vector_selection import (
+    AliveRows,
+    Selection,
+    VectorSelection,
+)
+from bamquery.engine.profiling.query_profile import ScanProfile
 from bamquery.storage.encodings.packed.vectors import PackedVectors
 
 if TYPE_CHECKING:
@@ -40,6 +48,27 @@ class SelectionPlan:
         return [step for step in (*self.steps, *self.dynamic_filters()) if self.order.is_worth(step)]
 
 
+@dataclass(frozen=True, slots=True)
+class ChunkReads(Generic[Frame]):
+    """What all chunks of a scan are read through."""
+
+    reads: ColumnReads[Frame]
+    codes: CodeReads[Frame]
+    vectors: VectorSelection[Frame]
+
+    @staticmethod
+    def of_scan(
+        context: ExecutionContext[Frame],
+        profile: ScanProfile,
+        readers: FragmentReaders[Frame],
+        reads: ColumnReads[Frame],
+    ) -> ChunkReads[Frame]:
+        """Those of one scan."""
+        codes = CodeReads(context, profile, readers, reads)
+        plans = StepPlans(context.device, readers, codes)
+        return ChunkReads(reads, codes, VectorSelection(plans, profile, readers, reads, codes))
+
+
 class ChunkSelection(Generic[Frame]):
     """The state of one chunk on one thread."""
 
@@ -47,14 +76,14 @@ class ChunkSelection(Generic[Frame]):
         self,
         plan: SelectionPlan,
         context: ExecutionContext[Frame],
-        reads: ColumnReads[Frame],
-        codes: CodeReads[Frame],
+        work: ChunkReads[Frame],
         chunk: Chunk,
     ) -> None:
         self._plan = plan
         self._device = context.device
-        self._reads = reads
-        self._codes = codes
+        self._reads = work.reads
+        self._codes = work.codes
+        self._vectors = work.vectors
         self._pieces = chunk.pieces
         self._alive = chunk.rows
         """Rows that have passed so far."""
@@ -75,8 +104,10 @@ class ChunkSelection(Generic[Frame]):
         self._reads.count_chunk(self._pieces)
         if self._plan.numbers is not None:
             self._select_numbers(self._plan.numbers)
-        waiting = self._plan.next_steps()
+        waiting = [step for step in self._plan.next_steps() if not self._passes_all(step)]
         while waiting and (self._alive or not self._filtered):
+            if self._select_by_vectors(waiting):
+                continue
             step = self._plan.order.choose_next(waiting, self._cost)
             if self._compare_codes(step, self._wanted_columns([s for s in waiting if s is not step])):
                 waiting.remove(step)
@@ -92,6 +123,15 @@ class ChunkSelection(Generic[Frame]):
         if not self._plan.outputs:
             return self._device.from_arrow(rows_without_columns(self._alive))
         return self._device.join_columns([self._held[column] for column in self._plan.outputs])
+
+    def _passes_all(self, step: FilterStep) -> bool:
+        """Whether a step only asks for rows that are not null, of a column that has no nulls."""
+        ranges = step.conjuncts[0].ranges if len(step.conjuncts) == 1 else ()
+        if len(ranges) != 1 or ranges[0].operator != "is_not_null" or self._is_number(step.columns[0]):
+            return False
+        name = self._name(step.columns[0])
+        fragments = (piece.fragment for piece in self._pieces)
+        return not any(one.layout.columns[one.column_index(name)].has_nulls for one in fragments)
 
     def _select_numbers(self, numbers: RowNumbers) -> None:
         """Keep the rows that conditions on their numbers choose."""
@@ -152,6 +192,59 @@ class ChunkSelection(Generic[Frame]):
             if packed is not None and (piece.rows if rows is None else len(rows))
         ]
         return frames[0] if len(frames) == 1 else self._device.concatenate(frames)
+
+    def _select_by_vectors(self, waiting: list[FilterStep]) -> bool:
+        """Take the next steps together where that is best, and out of those that wait; whether it was so."""
+        order = self._plan.order
+        alive = AliveRows(self._pieces, self._rows, self._filtered)
+        plans = self._vectors.plan(
+            waiting,
+            alive,
+            lambda steps: order.choose_next(steps, self._cost),
+            order.selectivity,
+            self._unread_name,
+        )
+        if not plans:
+            return False
+        left = [step for step in waiting if all(step is not plan.step for plan in plans)]
+        columns = self._wanted_columns(left)
+        wanted = {self._name(column): column for column in columns}
+        # Where nothing else will be looked at, how many rows pass is all that counts.
+        found = self._vectors.run(plans, alive, set(wanted), located=bool(columns))
+        if found is None:
+            return True  # there is another plan now
+        waiting[:] = left
+        for step, before, after in found.counts:
+            order.learn(step, before, after)
+        self._packed = {column: vectors for column, vectors in self._packed.items() if column in columns}
+        self._packed |= {wanted[name]: vectors for name, vectors in found.packed.items()}
+        self._keep_held(columns, found)
+        self._alive, self._rows, self._filtered = found.alive, found.rows, True
+        return True
+
+    def _keep_held(self, columns: set[int], found: Selection) -> None:
+        """Of columns in memory keep those that are wanted, and of these the rows that were left."""
+        self._held = {column: frame for column, frame in self._held.items() if column in columns}
+        if not self._held or found.alive == self._alive:
+            return
+        positions, start = [], 0
+        for piece, before, after in zip(self._pieces, self._rows, found.rows, strict=True):
+            count = piece.rows if before is None else len(before)
+            if after is None:
+                positions.append(np.arange(start, start + count))
+            elif before is None:
+                positions.append(piece.positions(after) + start)
+            else:
+                positions.append(np.searchsorted(before, after) + start)
+            start += count
+        passed = np.concatenate(positions)
+        self._held = {column: self._device.take(frame, passed) for column, frame in self._held.items()}
+
+    def _unread_name(self, column: int) -> str | None:
+        """The name of a column that is to be read; None where it is in memory, or computed."""
+        if column in self._held or column in self._packed or self._is_number(column):
+            return None
+        return self._name(column)
 
     def _compare_codes(self, step: FilterStep, wanted: set[int]) -> bool:
         """Keep the rows that pass by what the step's column is stored as, if that tells; whether it does."""

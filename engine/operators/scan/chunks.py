@@ -32,8 +32,10 @@ LEAST_VECTORS: Final = 16
 LEAST_SHARE: Final = 256
 """Vectors that a thread's share of a table has at least: a chunk costs a millisecond whatever is in it."""
 
-_ENOUGH: Final = 2
+_HALF: Final = 2
 """Part of a full chunk with which it ends where its fragment does."""
+_ENOUGH: Final = 8
+"""The same on a CPU: to put rows of two fragments together costs as much as to read them."""
 
 FEW_ROWS: Final = 16_384
 """Rows from which on a chunk is worth its cost, where it is known which ones they are.
@@ -58,6 +60,7 @@ class ChunkLimits:
         widest: whether the widest column alone is weighed, and not all columns together: for devices that
             seldom have more than one of them in memory whole.
         as_stored: whether columns weigh what files hold, and not what they are once decoded.
+        enough: part of a full chunk with which it ends where its fragment does.
     """
 
     vectors: int
@@ -67,13 +70,14 @@ class ChunkLimits:
     pieces: int
     widest: bool
     as_stored: bool = False
+    enough: int = _HALF
 
     @staticmethod
     def for_threads(share: float = 1.0) -> ChunkLimits:
         """Those for a CPU's threads. `share`: of a full chunk, where memory is short."""
         vectors = min(max(int(CHUNK_VECTORS * share), LEAST_VECTORS), CHUNK_VECTORS)
         size = max(int(CHUNK_BYTES * share), 1)
-        return ChunkLimits(vectors, size, FIRST_VECTORS, GROWTH, CHUNK_PIECES, widest=False)
+        return ChunkLimits(vectors, size, FIRST_VECTORS, GROWTH, CHUNK_PIECES, widest=False, enough=_ENOUGH)
 
     def shared(self, vectors: int, threads: int) -> ChunkLimits:
         """Those for threads that share so many vectors: no chunk is more than one of them should have."""
@@ -205,7 +209,7 @@ def cut_chunks(
             begin, taken = end, taken + len(vectors)
             full = min(target, most)
             # A chunk of one fragment is not put together: one that is not so full is the cheaper one.
-            if begin >= fragment.rows and len(pieces) == 1 and _ENOUGH * taken >= full:
+            if begin >= fragment.rows and len(pieces) == 1 and limits.enough * taken >= full:
                 full = taken
             if taken >= full or len(pieces) >= limits.pieces:
                 yield Chunk(tuple(pieces))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final, Generic
 
 import numpy as np
@@ -15,6 +16,7 @@ from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.scan.accounting import bytes_of_pieces, plain_bytes, whole_piece_bytes
 from bamquery.engine.operators.scan.chunks import Piece
 from bamquery.engine.operators.scan.open_fragments import FragmentReaders, OpenFragment
+from bamquery.engine.operators.scan.whole_reads import WholeRead, WholeReads
 from bamquery.engine.profiling.query_profile import ColumnProfile, ScanProfile
 from bamquery.engine.settings import Settings
 from bamquery.storage.format.layout import VECTOR_ROWS
@@ -40,6 +42,26 @@ _WITHOUT_VECTORS: Final = (Strategy.STREAM, Strategy.FETCH_BLOCKS)
 _WHOLE_VECTORS: Final = (Strategy.STREAM, Strategy.FETCH_VECTORS)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _LookedAt:
+    """Rows of a piece's column, as `read` takes them."""
+
+    piece: Piece
+    column: str
+    rows: NDArray[np.int64] | None
+    selected: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Found(Generic[Frame]):
+    """A column that was read; `string_bytes`: of its rows, None where its frame is to be asked."""
+
+    frame: Frame
+    counters: ReadCounters
+    seconds: float
+    string_bytes: int | None = None
+
+
 class ColumnReads(Generic[Frame]):
     """What all chunks of one scan read through; thread-safe."""
 
@@ -54,11 +76,21 @@ class ColumnReads(Generic[Frame]):
         self._device = context.device
         self._profile = profile
         self._readers = readers
-        self._check = check
+        self.check = check
         forced = forced_strategy(context.settings)
         self._strategies = tuple(Strategy) if forced is None else (forced,)
         self._corrections: Corrections | None = None
         self._expected: dict[tuple[str, str, int], float] = {}
+        self._whole = WholeReads()
+
+    @property
+    def chooses(self) -> bool:
+        """Whether ways to read are chosen by cost, and none is set."""
+        return len(self._strategies) > 1
+
+    def vector_seconds(self, piece: Piece, column: str) -> float:
+        """What a vector of a column should take that is read whole, about."""
+        return self.expected_seconds(piece, column, None) / max(len(piece.vectors), 1)
 
     def expected_seconds(self, piece: Piece, column: str, rows: NDArray[np.int64] | None) -> float:
         """What reading the column for those rows (None: for all) should take, by their pyramid."""
@@ -100,8 +132,6 @@ class ColumnReads(Generic[Frame]):
         self, piece: Piece, columns: Sequence[str], rows: NDArray[np.int64] | None, *, selected: bool
     ) -> list[Frame]:
         """The same for one or more columns: a frame of each."""
-        frames: list[Frame] = []
-        found: list[tuple[Choice, ReadCounters, float]] = []
         opened = self._readers.get(piece.fragment)
         choices = self._plan(opened, piece, columns, rows)
         # Of vectors that are codes only the rows wanted are decoded; other columns are picked together below.
@@ -111,11 +141,14 @@ class ColumnReads(Generic[Frame]):
         ]
         # Where each vector has some, they are decoded as the vectors come.
         sparse = rows is not None and any(as_codes) and len(vectors_of(rows)) < len(piece.vectors)
+        found = self._read_together(opened, piece, columns, rows, choices, sparse=sparse)
         positions = piece.positions(rows) if rows is not None and sparse else None
-        for column, choice, is_picked in zip(columns, choices, as_codes, strict=True):
-            self._check()
+        for i, (column, choice, is_picked) in enumerate(zip(columns, choices, as_codes, strict=True)):
+            if i in found:
+                continue
+            self.check()
             counters = ReadCounters()
-            with self._profile.clock.measure_read(), self._profile.columns[column].clock.measure_read():
+            with self._profile.measure_read(column):
                 start = time.perf_counter()
                 if is_picked and sparse:
                     packed = opened.columns.read_packed(column, piece.vectors, counters)
@@ -128,8 +161,8 @@ class ColumnReads(Generic[Frame]):
                     frame = opened.columns.fetch_blocks([column], rows, counters)
                 seconds = time.perf_counter() - start
             self._corrections_of(opened).learn([choice], seconds)
-            frames.append(frame)
-            found.append((choice, counters, seconds))
+            found[i] = _Found(frame, counters, seconds)
+        frames = [found[i].frame for i in range(len(columns))]
         streamed = [
             i for i, choice in enumerate(choices) if choice.strategy is Strategy.STREAM and not as_codes[i]
         ]
@@ -138,26 +171,70 @@ class ColumnReads(Generic[Frame]):
             taken = self._device.take(whole, piece.positions(rows))
             for place, i in enumerate(streamed):
                 frames[i] = self._device.select(taken, [place])
-        looked_at = piece.rows if rows is None else len(rows)
-        for column, frame, (choice, counters, seconds) in zip(columns, frames, found, strict=True):
-            strategy = choice.strategy
-            picked = rows is not None and strategy is not Strategy.STREAM
-            vectors = vectors_of(rows) if rows is not None and picked else piece.vectors
-            if self._profile.vector_map is not None:
-                self._profile.vector_map.read(column, piece.fragment.id, vectors, strategy)
-            needed = plain_bytes(piece.fragment, column, looked_at, self._device.string_bytes(frame))
-            with self._profile.lock:
-                figures = self._profile.columns[column]
-                count_strategy(figures, strategy)
-                figures.vectors_read += len(vectors)
-                figures.counters += counters
-                figures.planned.add(choice.cost_seconds, seconds)
-                if strategy is not Strategy.STREAM:
-                    figures.bytes_fetched += counters.bytes
-                if selected:
-                    figures.rows_needed += looked_at
-                    figures.bytes_needed += needed
+        for i, (column, choice) in enumerate(zip(columns, choices, strict=True)):
+            self._count(_LookedAt(piece, column, rows, selected), choice, found[i], frames[i])
         return frames
+
+    def _count(self, read: _LookedAt, choice: Choice, found: _Found[Frame], frame: Frame) -> None:
+        piece, rows, strategy = read.piece, read.rows, choice.strategy
+        picked = rows is not None and strategy is not Strategy.STREAM
+        vectors = vectors_of(rows) if rows is not None and picked else piece.vectors
+        if self._profile.vector_map is not None:
+            self._profile.vector_map.read(read.column, piece.fragment.id, vectors, strategy)
+        looked_at, needed = piece.rows if rows is None else len(rows), 0
+        if read.selected:
+            known = found.string_bytes
+            strings = self._device.string_bytes(frame) if known is None else known
+            needed = plain_bytes(piece.fragment, read.column, looked_at, strings)
+        with self._profile.lock:
+            figures = self._profile.columns[read.column]
+            count_strategy(figures, strategy)
+            figures.vectors_read += len(vectors)
+            figures.counters += found.counters
+            figures.planned.add(choice.cost_seconds, found.seconds)
+            if strategy is not Strategy.STREAM:
+                figures.bytes_fetched += found.counters.bytes
+            if read.selected:
+                figures.rows_needed += looked_at
+                figures.bytes_needed += needed
+
+    def _read_together(
+        self,
+        opened: OpenFragment[Frame],
+        piece: Piece,
+        columns: Sequence[str],
+        rows: NDArray[np.int64] | None,
+        choices: Sequence[Choice],
+        *,
+        sparse: bool,
+    ) -> dict[int, _Found[Frame]]:
+        """Those of the columns that one native call reads whole, by their places."""
+        ways = _WHOLE_VECTORS if not sparse else (Strategy.FETCH_VECTORS,)
+        places = [
+            i
+            for i, (column, choice) in enumerate(zip(columns, choices, strict=True))
+            if (rows is None or choice.strategy in ways)
+            and opened.columns.packed_columns([column]) is not None
+        ]
+        if not places:
+            return {}
+        self.check()
+        names = [columns[i] for i in places]
+        with self._profile.measure_read(*names):
+            start = time.perf_counter()
+            vectors = piece.vectors if rows is None else vectors_of(rows)
+            answers = opened.columns.read_together(names, vectors, rows)
+            seconds = time.perf_counter() - start
+        read = [choices[i] for i in places]
+        for strategy in Strategy:
+            alike = [choice for choice in read if choice.strategy is strategy]
+            if alike:
+                self._corrections_of(opened).learn(alike, seconds * len(alike) / len(read))
+        total = sum(choice.cost_seconds for choice in read) or 1.0
+        return {
+            i: _Found(frame, counters, seconds * choices[i].cost_seconds / total, strings)
+            for i, (frame, counters, strings) in zip(places, answers, strict=True)
+        }
 
     def plan_comparison(self, piece: Piece, column: str, rows: NDArray[np.int64] | None) -> Choice:
         """How to read a column that is compared as it is stored, for those rows; None: all of the piece's."""
@@ -224,6 +301,24 @@ class ColumnReads(Generic[Frame]):
                 strategies = _WHOLE_VECTORS if held < len(piece.vectors) else (Strategy.STREAM,)
             elif held == len(piece.vectors):
                 strategies = _WITHOUT_VECTORS
+        corrections = self._corrections_of(opened)
+        apart = not opened.model.overlaps and not opened.model.together  # what columns cost adds up
+        if apart or len(strategies) == 1:
+            asked = WholeRead(opened, piece, rows, decodes)
+            picked = [self._whole.pick(asked, column, strategies, corrections) for column in columns]
+            if apart or None not in picked:
+                return [
+                    self._count_plan(asked, [column], strategies)[0] if choice is None else choice
+                    for column, choice in zip(columns, picked, strict=True)
+                ]
+        return self._count_plan(WholeRead(opened, piece, rows, decodes), columns, strategies)
+
+    def _count_plan(
+        self, asked: WholeRead, columns: Sequence[str], strategies: Sequence[Strategy]
+    ) -> list[Choice]:
+        """The same by what each way is counted to take."""
+        opened, piece, rows = asked.opened, asked.piece, asked.rows
+        corrections = self._corrections_of(opened)
         wanted = _NO_ROWS if rows is None else rows
         demands = [
             stored_demands(
@@ -232,11 +327,10 @@ class ColumnReads(Generic[Frame]):
                 piece.vectors,
                 opened.shape,
                 strategies,
-                decodes=decodes,
+                decodes=asked.decodes,
             )
             for column in columns
         ]
-        corrections = self._corrections_of(opened)
         explores = len(strategies) > 1 and self._has_most_before_it(piece)
         verified = opened.shape.verifies
         return plan_reads(demands, opened.model, corrections, verified_first=verified, explores=explores)

@@ -10,6 +10,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery.engine.device import Device, Frame
+from bamquery.storage.encodings.packed.column import PackedColumn
+from bamquery.storage.encodings.packed.column_sets import ColumnRequest
+from bamquery.storage.encodings.packed.row_selection import SelectedRows, Step
 from bamquery.storage.encodings.packed.selection import PackedSelection
 from bamquery.storage.encodings.packed.vectors import PackedVectors
 from bamquery.storage.encodings.stored_vectors import StoredVectors
@@ -81,6 +84,57 @@ class FragmentColumns(Generic[Frame]):
                 rows = packed.vectors[positions // VECTOR_ROWS] * VECTOR_ROWS + positions % VECTOR_ROWS
                 return self._device.from_columns([PackedSelection(packed, rows)])
         return self._device.from_columns([self._reader.decode(column, packed, positions, counters)])
+
+    def holds_numbers(self, column: str) -> bool:
+        """Whether a packed column is numbers, and no codes of a dictionary."""
+        return self._reader.can_stay_packed(column)
+
+    def packed_columns(self, columns: Sequence[str]) -> list[PackedColumn] | None:
+        """The columns, if native calls read them together."""
+        return self._reader.packed_columns(columns)
+
+    def select_rows(
+        self,
+        columns: Sequence[PackedColumn],
+        kept: Sequence[bool],
+        steps: Sequence[Step],
+        vectors: NDArray[np.int64],
+        rows: NDArray[np.int64] | None,
+        *,
+        located: bool,
+    ) -> SelectedRows | int:
+        """Which rows pass steps about columns of `packed_columns`; see `row_selection.select_rows`."""
+        return self._reader.select_rows(columns, kept, steps, vectors, rows, located=located)
+
+    def read_together(
+        self,
+        columns: Sequence[str],
+        vectors: NDArray[np.int64],
+        rows: NDArray[np.int64] | None,
+    ) -> list[tuple[Frame, ReadCounters, int]]:
+        """A frame of each of several `packed_columns`, what it took, and bytes of its strings; verified.
+
+        `rows` are in `vectors`, each of which has one at least; None: all of their rows.
+        """
+        found = self._reader.packed_columns(columns)
+        assert found is not None, "they are packed"
+        many = rows is None or _are_many(len(rows), len(vectors) * VECTOR_ROWS)
+        requests = [
+            ColumnRequest(stored, vectors, rows, packed=many and self._stays_packed(name))
+            for name, stored in zip(columns, found, strict=True)
+        ]
+        answers = self._reader.read_together(columns, requests)
+        frames = []
+        for answer in answers:
+            values: pa.Array[Any] | PackedSelection | PackedVectors = answer.values
+            if isinstance(values, PackedVectors):
+                values = PackedSelection(values, rows)
+            frames.append((self._device.from_columns([values]), answer.counters, answer.string_bytes))
+        return frames
+
+    def string_lengths(self, column: str, counters: ReadCounters) -> NDArray[np.int64]:
+        """Bytes of what each code of a dictionary column stands for."""
+        return self._reader.string_lengths(column, counters)
 
     def dictionary(self, column: str, counters: ReadCounters) -> pa.Array[Any] | None:
         """What the column's codes stand for; None if it has no dictionary."""

@@ -16,9 +16,13 @@ from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.ordered_map import ordered_map
 from bamquery.engine.operators.base.dynamic_filter import DynamicCondition, DynamicFilter, column_under_casts
 from bamquery.engine.operators.base.operator import Operator
-from bamquery.engine.operators.scan.chunk_selection import ChunkSelection, SelectionPlan, rows_without_columns
+from bamquery.engine.operators.scan.chunk_selection import (
+    ChunkReads,
+    ChunkSelection,
+    SelectionPlan,
+    rows_without_columns,
+)
 from bamquery.engine.operators.scan.chunks import Chunk, ChunkLimits, cut_chunks
-from bamquery.engine.operators.scan.code_reads import CodeReads
 from bamquery.engine.operators.scan.column_reads import ColumnReads
 from bamquery.engine.operators.scan.device_scan import ScanningDevice, ScanWork
 from bamquery.engine.operators.scan.dynamic_filters import (
@@ -234,11 +238,11 @@ class StoredScan(Operator[Frame], Generic[Frame]):
                 readers.close()
             return
 
-        codes = CodeReads(context, self._scan_profile, readers, reads, check)
+        through = ChunkReads.of_scan(context, self._scan_profile, readers, reads)
 
         def read(chunk: Chunk) -> Frame | None:
             try:
-                return ChunkSelection(plan, context, reads, codes, chunk).run()
+                return ChunkSelection(plan, context, through, chunk).run()
             finally:
                 readers.release(chunk)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,36 @@ class PackedColumn:
             raise place.corrupt(*fault)
         self._single = SingleRows(place, packing, encoding, refers=bool(self._referring.any()))
 
+    @cached_property
+    def native(self) -> _native.PackedColumn:
+        """The column as native functions take it that read several."""
+        place, encoding = self._place, self._encoding
+        return _native.PackedColumn(
+            value_kind(place.type),
+            self._packing,
+            place.rows,
+            place.layout.values.length,
+            encoding.divisor,
+            encoding.origin,
+            place.layout.values.offset,
+            place.checksums.values,
+        )
+
+    @property
+    def place(self) -> ColumnPlace:
+        """Which column this is."""
+        return self._place
+
+    def span(self, vectors: NDArray[np.int64]) -> tuple[int, int]:
+        """Where in the file the payloads of one or more vectors begin and end."""
+        data, first, last = self._place.layout.values.offset, int(vectors[0]), int(vectors[-1])
+        end = data + int(self.payload_starts[last]) + int(self.payload_sizes[last])
+        return data + int(self.payload_starts[first]), end
+
+    def hold(self, vectors: NDArray[np.int64], payload: Any, lengths: NDArray[np.int64]) -> PackedVectors:
+        """Vectors whose payloads were read."""
+        return PackedVectors(self._place, vectors, payload, lengths, self._packing[vectors], self._encoding)
+
     def read_vectors(
         self, reader: BlockReader, vectors: NDArray[np.int64], counters: ReadCounters, *, verify: bool
     ) -> pa.Array[Any]:
@@ -59,7 +90,7 @@ class PackedColumn:
         checksums = place.checksums.values[vectors] if verify else None
         with place.name_vector_in_errors("values", vectors):
             payload = reader.read_ranges(offsets, lengths, counters, checksums)
-        return PackedVectors(place, vectors, payload, lengths, self._packing[vectors], self._encoding)
+        return self.hold(vectors, payload, lengths)
 
     def read_rows(
         self, reader: BlockReader, rows: NDArray[np.int64], counters: ReadCounters

@@ -47,17 +47,7 @@ class PackedVectors(StoredVectors):
             CorruptionError: bytes cannot be a column.
         """
         kind = value_kind(self.place.type)
-        words = 2 if kind == "int128" else 1
-        bounds = np.array(
-            [
-                key >> (64 * word) & 0xFFFFFFFFFFFFFFFF
-                for interval in condition.intervals
-                for key in interval
-                for word in range(words)
-            ],
-            np.uint64,
-        )
-        terms = np.array([(len(condition.intervals), 0)], np.int64)
+        terms, bounds = native_condition(condition, kind)
         mask = np.zeros(len(self.vectors) * _VECTOR_BYTES, np.uint8)
         with self._name_column_in_errors():
             count = _native.compare_packed(*self._arguments(kind), terms, bounds, condition.nulls, mask)
@@ -107,3 +97,15 @@ class PackedVectors(StoredVectors):
             yield
         except ValueError as error:
             raise CorruptionError(f'column "{self.place.name}": {error}', self.place.path) from error
+
+
+def native_condition(condition: KeyCondition, kind: str) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """The terms and bounds that native functions take of a condition on values of a kind."""
+    words = 2 if kind == "int128" else 1
+    bounds = [
+        key >> (64 * word) & 0xFFFFFFFFFFFFFFFF
+        for interval in condition.intervals
+        for key in interval
+        for word in range(words)
+    ]
+    return np.array([(len(condition.intervals), 0)], np.int64), np.array(bounds, np.uint64)

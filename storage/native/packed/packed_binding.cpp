@@ -10,6 +10,7 @@
 #include "driver/native/bindings/shared_file.hpp"
 #include "driver/native/files/open_file.hpp"
 #include "storage/native/kinds.hpp"
+#include "storage/native/packed/column_binding.hpp"
 #include "storage/native/packed/decode.hpp"
 #include "storage/native/packed/packing/pack.hpp"
 #include "storage/native/packed/packing/sample.hpp"
@@ -316,28 +317,6 @@ void py_unpack_rest(const std::string& kind_name, const py::object& parameters, 
                    reinterpret_cast<std::uint8_t*>(valid.writable().data()));
 }
 
-// Terms have (intervals, whether negated); bounds have a low and a high key an interval, of 16 bytes each for
-// int128 and of 8 for other kinds.
-std::vector<KeyTerm> terms_of(const Kind& kind, std::span<const std::int64_t> terms,
-                              std::span<const std::uint64_t> bounds) {
-  const std::size_t words = kind.kind == ValueKind::kInt128 ? 2 : 1;
-  const auto key = [&](std::size_t at) {
-    return words == 1 ? WideOrderKey{bounds[at]} : WideOrderKey{bounds[at + 1]} << 64 | bounds[at];
-  };
-  require(terms.size() % 2 == 0, "terms have two numbers each");
-  std::vector<KeyTerm> found;
-  std::size_t next = 0;
-  for (std::size_t term = 0; term < terms.size(); term += 2) {
-    KeyTerm made{{}, terms[term + 1] != 0};
-    for (std::int64_t i = 0; i < terms[term]; ++i, next += 2 * words) {
-      require(next + 2 * words <= bounds.size(), "bounds are too few");
-      made.intervals.push_back({key(next), key(next + words)});
-    }
-    found.push_back(std::move(made));
-  }
-  return found;
-}
-
 std::int64_t py_compare_packed(const std::string& kind_name, const py::object& payload,
                                const RowArray& starts, const py::object& parameters, const RowArray& rows,
                                std::uint64_t divisor, std::uint64_t origin, const RowArray& terms,
@@ -346,7 +325,8 @@ std::int64_t py_compare_packed(const std::string& kind_name, const py::object& p
   const VectorsView view(payload, starts, parameters, rows);
   const ByteView keys(bounds, false);
   const ByteView to(mask, true);
-  const auto conditions = terms_of(kind, as_span(terms), span_of<std::uint64_t>(keys, "bounds have 8 bytes"));
+  const auto conditions =
+      key_terms(kind.kind, as_span(terms), span_of<std::uint64_t>(keys, "bounds have 8 bytes"));
   const PackedScale scale = scale_of(divisor, origin);
   require(static_cast<std::size_t>(view.total + 7) / 8 <= to.bytes().size(), "the mask is too small");
   const py::gil_scoped_release unlocked;

@@ -132,12 +132,22 @@ def test_chunks_of_few_rows_go_by_what_files_hold() -> None:
 
 
 @pytest.mark.parametrize(
-    ("vectors", "expected"),
-    [(40, [[40], [40], [40]]), (20, [[20, 20, 20]]), (90, [[64], [26, 38], [52], [64], [26]])],
+    ("vectors", "enough", "expected"),
+    [
+        (40, 2, [[40], [40], [40]]),
+        (20, 2, [[20, 20, 20]]),
+        (90, 2, [[64], [26, 38], [52], [64], [26]]),
+        (20, 8, [[20], [20], [20]]),
+        (7, 8, [[7, 7, 7]]),
+    ],
 )
-def test_chunks_end_with_fragments_that_half_fill_them(vectors: int, expected: list[list[int]]) -> None:
+def test_chunks_end_with_fragments_that_half_fill_them(
+    vectors: int, enough: int, expected: list[list[int]]
+) -> None:
     made = [FakeFragment(vectors * VECTOR_ROWS, list(range(vectors))) for _ in range(3)]
-    limits = ChunkLimits(vectors=64, stored_bytes=1 << 40, first=64, growth=2, pieces=8, widest=False)
+    limits = ChunkLimits(
+        vectors=64, stored_bytes=1 << 40, first=64, growth=2, pieces=8, widest=False, enough=enough
+    )
     found = cut_chunks(made, ANY, ["x"], True, limits)
     assert [[len(piece.vectors) for piece in chunk.pieces] for chunk in found] == expected
 

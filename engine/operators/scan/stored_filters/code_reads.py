@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic
 
@@ -15,10 +15,10 @@ from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.scan.accounting import plain_bytes
 from bamquery.engine.operators.scan.chunks import Piece
-from bamquery.engine.operators.scan.code_conditions import CodeConditions
 from bamquery.engine.operators.scan.column_reads import ColumnReads, count_strategy
 from bamquery.engine.operators.scan.filter_order import FilterStep
-from bamquery.engine.operators.scan.open_fragments import FragmentReaders
+from bamquery.engine.operators.scan.open_fragments import FragmentReaders, OpenFragment
+from bamquery.engine.operators.scan.stored_filters.code_conditions import CodeConditions
 from bamquery.engine.profiling.query_profile import ScanProfile
 from bamquery.storage.encodings.packed.vectors import PackedVectors
 from bamquery.storage.format.layout import VECTOR_ROWS
@@ -69,14 +69,11 @@ class CodeReads(Generic[Frame]):
         profile: ScanProfile,
         readers: FragmentReaders[Frame],
         reads: ColumnReads[Frame],
-        check: Callable[[], None],
     ) -> None:
-        """`check` is called before every read and raises where the scan should stop."""
         self._zone_maps = context.settings.zone_maps
         self._profile = profile
         self._readers = readers
         self._reads = reads
-        self._check = check
         self._conditions = CodeConditions(context.device)
 
     def plan(
@@ -103,12 +100,8 @@ class CodeReads(Generic[Frame]):
                 if packed:
                     self._note(packed[0], "its condition compares several columns")
                 return None
-            counters = ReadCounters()
-            condition = self._conditions.find(step, names[0], piece.fragment, opened, counters)
-            with self._profile.lock:
-                self._profile.columns[names[0]].counters += counters
-            if isinstance(condition, str):
-                self._note(names[0], condition)
+            condition = self.condition(step, names, piece, opened)
+            if condition is None:
                 return None
             vectors = None if held is None else held[i]
             choice = None if vectors is not None else self._reads.plan_comparison(piece, names[0], alive)
@@ -116,6 +109,25 @@ class CodeReads(Generic[Frame]):
                 return None  # of so few rows that their values are read one by one
             found.append(CodeComparison(condition, choice, vectors))
         return found
+
+    def condition(
+        self, step: FilterStep, names: Sequence[str], piece: Piece, opened: OpenFragment[Frame]
+    ) -> KeyCondition | None:
+        """Which codes of a piece's column pass a step; None, and a note why, where codes do not tell.
+
+        `names` are of packed columns, one or more.
+        """
+        if len(names) > 1:
+            self._note(names[0], "its condition compares several columns")
+            return None
+        counters = ReadCounters()
+        condition = self._conditions.find(step, names[0], piece.fragment, opened, counters)
+        with self._profile.lock:
+            self._profile.columns[names[0]].counters += counters
+        if isinstance(condition, str):
+            self._note(names[0], condition)
+            return None
+        return condition
 
     def compare(
         self,
@@ -134,10 +146,10 @@ class CodeReads(Generic[Frame]):
         `wanted`: the vectors are, later on. `selected` is as in `ColumnReads.read`. `located`: where rows are
         that pass, and not only how many. Raises as `ColumnReads.read` does.
         """
-        self._check()
-        certain = self._certain_vectors(step, piece) if rows is None and not wanted else None
+        self._reads.check()
+        certain = self.certain_vectors(step, piece) if rows is None and not wanted else None
         packed, counters = comparison.packed, ReadCounters()
-        with self._profile.clock.measure_read(), self._profile.columns[column].clock.measure_read():
+        with self._profile.measure_read(column):
             start = time.perf_counter()
             if packed is None:
                 vectors = piece.vectors if certain is None else piece.vectors[~certain]
@@ -175,7 +187,7 @@ class CodeReads(Generic[Frame]):
     ) -> Frame:
         """A frame of that column's values at `rows`, which `packed` holds; None: all that it holds."""
         counters = ReadCounters()
-        with self._profile.clock.measure_read(), self._profile.columns[column].clock.measure_read():
+        with self._profile.measure_read(column):
             columns = self._readers.get(piece.fragment).columns
             positions = None if rows is None else packed.positions(rows)
             frame = columns.decode(column, packed, positions, counters)
@@ -183,7 +195,7 @@ class CodeReads(Generic[Frame]):
             self._profile.columns[column].counters += counters
         return frame
 
-    def _certain_vectors(self, step: FilterStep, piece: Piece) -> NDArray[np.bool_] | None:
+    def certain_vectors(self, step: FilterStep, piece: Piece) -> NDArray[np.bool_] | None:
         """Which of the piece's vectors have nothing but rows that pass, by zone maps; None where none has."""
         ranges = [found for conjunct in step.conjuncts for found in conjunct.ranges]
         if not self._zone_maps or any(len(conjunct.ranges) != 1 for conjunct in step.conjuncts):

@@ -1,0 +1,61 @@
+// Conditions on packed columns of a file, all of them vector by vector: which rows pass.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/native/keys/number_set.hpp"
+#include "engine/native/pipeline/program.hpp"
+#include "storage/native/packed/selecting/column_vectors.hpp"
+#include "storage/native/packed/selecting/predicate.hpp"
+
+namespace bamquery {
+
+/// One condition: a comparison of one column's codes, a set that its numbers are looked up in, or a program
+/// of several columns.
+struct SelectionStep {
+  std::vector<std::size_t> columns;       ///< A program's inputs, in order; of others the one.
+  const Program* program = nullptr;       ///< Its first output is the condition.
+  const NumberSet* set = nullptr;         ///< The column's numbers must be among these; null is not.
+  PackedPredicate* predicate = nullptr;   ///< Where there is neither.
+  std::span<const std::uint8_t> certain;  ///< Of each candidate vector, not 0 where all rows pass; or empty.
+  std::span<const std::int64_t> string_bytes;  ///< Of what codes stand for, to be summed up; or empty.
+};
+
+/// What a step did.
+struct StepCounts {
+  std::int64_t rows_in = 0;
+  std::int64_t rows_out = 0;
+  std::int64_t string_bytes = 0;  ///< Of rows that it looked at.
+};
+
+/// Rows that are asked about: those of ascending vectors, or of these only some.
+struct SelectionRows {
+  std::span<const std::int64_t> vectors;
+  const std::int64_t* rows = nullptr;  ///< Ascending row ids, all in the vectors; null: all of their rows.
+  std::size_t count = 0;               ///< Of `rows`.
+};
+
+struct RowSelection {
+  std::vector<std::int64_t> rows;  ///< Ids of those that pass; not set where nobody asks, or where all pass.
+  std::int64_t count = 0;          ///< How many pass.
+  bool all = false;                ///< Whether all do.
+  std::vector<StepCounts> steps;
+  std::int64_t failed = -1;  ///< Number of a program that cannot compute some row; nothing else is said then.
+  std::int64_t mismatch = -1;  ///< Number of a column of which a vector does not have its checksum.
+};
+
+/// Turns of so many vectors: payloads of a few columns stay in a processor's own cache.
+inline constexpr std::size_t kSelectionTurn = 32;
+
+/// Takes steps in their order, each for rows that have passed those before: vectors without such are not read
+/// for it. `columns` have `kSelectionTurn` vectors in a turn, and the vectors as candidates. `located`:
+/// whether ids are wanted.
+///
+/// Raises std::invalid_argument where rows do not ascend or are in none of the vectors.
+RowSelection select_rows(std::span<ColumnVectors> columns, std::span<const SelectionStep> steps,
+                         const SelectionRows& rows, bool located);
+
+}  // namespace bamquery

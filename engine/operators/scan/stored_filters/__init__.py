@@ -1,0 +1,1 @@
+"""Filters on columns as they are stored."""

@@ -40,6 +40,7 @@ from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.read_planner.corrections import Corrections
 from bamquery.storage.read_planner.cost_model import CostModel, Path
 from bamquery.storage.read_planner.device_profile import DeviceProfile
+from bamquery.storage.read_planner.profile_cache import cache_file
 
 _MOST_BLOCK_BYTES: Final = 4096
 """Larger ones may reach behind the last buffer of a file."""
@@ -268,10 +269,10 @@ class ScanState(ScanClock, Closeable):
 
     def _gpu_profile(self) -> GpuProfile:
         known, key = self.resources.profiles, self._profile_key
-        found = known.get(key) or GpuProfile.load(key)
+        found = known.get((cache_file(), key)) or GpuProfile.load(key)
         if found is None:
             return GpuProfile.nominal(self.io_cores)
-        known[key] = found
+        known[cache_file(), key] = found
         return found
 
     def _cost_model(self) -> CostModel:
@@ -294,7 +295,7 @@ class ScanState(ScanClock, Closeable):
     def take_rates(self, measured: GpuProfile) -> None:
         """Plan by what was measured, here and in later processes."""
         measured.keep(self._profile_key)
-        self.resources.profiles[self._profile_key] = measured
+        self.resources.profiles[cache_file(), self._profile_key] = measured
         self.rates = measured
         self.model = self._cost_model()
         self.corrections = Corrections(self.model)

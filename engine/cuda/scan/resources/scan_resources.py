@@ -41,8 +41,8 @@ class ScanResources:
         self.launcher: Final[Launcher] = session.launcher
         self.runs: Final = ResidentRuns(self.blocks, self.launcher)
         self.host_times: Final = HostTimes()
-        self.profiles: Final[dict[str, GpuProfile]] = {}
-        """What was measured of this GPU, by what it was measured for."""
+        self.profiles: Final[dict[tuple[Path | None, str], GpuProfile]] = {}
+        """What was measured of this GPU, by where that is kept and what it was measured for."""
         self._gpu = gpu
         self._rings: dict[RingShape, Rings] = {}
         self._streams: dict[bool, list[Any]] = {False: [], True: []}

@@ -366,8 +366,13 @@ class NumberSet:
     def contains(self, values: NDArray[Any]) -> NDArray[np.uint8]:
         """Bits of the values that are members. They are of the members' type."""
 
-def distinct_numbers(values: NDArray[Any]) -> NDArray[Any] | None:
-    """Each integer once, ascending; None where they are so far apart that a sort takes less time."""
+def summarize_numbers(
+    columns: Sequence[KeyColumn], wants_distinct: bool
+) -> tuple[int, NDArray[Any], NDArray[Any] | None]:
+    """Integers in columns of one type: how many are not null, their bounds, each once (if wanted), ascending.
+
+    No bounds of no values; None for different ones where they are so far apart that a sort takes less time.
+    """
 
 def count_groups(
     codes: NDArray[Any] | None, rows: int, groups: int, validity: Buffer | None = None, first_bit: int = 0

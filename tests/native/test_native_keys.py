@@ -200,17 +200,27 @@ def test_sets_of_all_forms(members: int, spread: int, rows: int) -> None:
     assert (found == np.isin(values, wanted)).all()
 
 
-@given(st.data(), st.sampled_from(KINDS))
-def test_distinct_numbers(data: st.DataObject, kind: str) -> None:
-    numbers = _values(kind).filter(lambda value: value is not None)
-    values = np.array(data.draw(st.lists(numbers, max_size=20)), kind)
-    found = native.distinct_numbers(values)
-    far = len(values) and int(values.max()) - int(values.min()) >= 1 << 16
+@given(st.data(), st.sampled_from(KINDS), st.booleans())
+def test_numbers_of_several_columns_are_summarized(data: st.DataObject, kind: str, wanted: bool) -> None:
+    columns = data.draw(st.lists(st.lists(_values(kind), max_size=20), min_size=1, max_size=3))
+    count, bounds, found = native.summarize_numbers([_words(values, kind) for values in columns], wanted)
+    present = sorted(value for values in columns for value in values if value is not None)
+    assert count == len(present)
+    assert bounds.dtype == np.dtype(kind)
+    assert bounds.tolist() == ([present[0], present[-1]] if present else [])
     if found is None:
-        assert far
+        assert not wanted or present[-1] - present[0] >= 1 << 16
     else:
-        assert found.dtype == values.dtype
-        assert found.tolist() == sorted(set(values.tolist()))
+        assert found.dtype == np.dtype(kind)
+        assert found.tolist() == sorted(set(present))
+
+
+def test_numbers_behind_many_nulls_are_summarized() -> None:
+    values: list[int | None] = [None] * 130
+    values[70], values[129], values[64] = 9, -4, 9
+    count, bounds, found = native.summarize_numbers([_words(values, "i4")], True)
+    assert found is not None
+    assert (count, bounds.tolist(), found.tolist()) == (3, [-4, 9], [-4, 9])
 
 
 GROUPS = [1, 3, 256, 257, 5_000]
@@ -355,7 +365,9 @@ assert TABLE is not None
         (lambda: TABLE.find_pairs([(I64, None, 0)] * 2, 0, 4, 9), "number of keys"),
         (lambda: native.NumberSet(np.zeros((3, 2), np.int64)), "64 bits"),
         (lambda: native.NumberSet(I64).contains(np.zeros((3, 2), np.int64)), "64 bits"),
-        (lambda: native.distinct_numbers(np.zeros((3, 2), np.int64)), "64 bits"),
+        (lambda: native.summarize_numbers([(np.zeros((3, 2), np.int64), None, 0)], True), "64 bits"),
+        (lambda: native.summarize_numbers([], True), "no columns"),
+        (lambda: native.summarize_numbers([(I64, None, 0), (I32, None, 0)], True), "several types"),
         (lambda: native.count_groups(I32, 5, 1), "one code a row"),
         (lambda: native.count_groups(I32, 4, 0), "no group"),
         (lambda: native.count_groups(I32 - 1, 4, 2), "no group"),

@@ -6,7 +6,6 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any, Final, Generic
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bamquery.closeable import Closeable
 from bamquery.engine.device import Device, Frame
@@ -15,17 +14,17 @@ from bamquery.engine.execution.memory_budget import Reservation
 from bamquery.engine.operators.base.dynamic_filter import DynamicCondition, DynamicFilter, has_ordered_bounds
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.join.distinct_values import distinct_values
+from bamquery.engine.operators.join.key_bounds import key_bounds
 from bamquery.engine.operators.join.pairs import JoinCondition
 from bamquery.plan.expressions import (
     AggregateCall,
-    ColumnRef,
     Expression,
     Literal,
     Members,
     referenced_columns,
 )
 from bamquery.plan.format import format_expression
-from bamquery.plan.nodes import Field, JoinKind
+from bamquery.plan.nodes import JoinKind
 from bamquery.plan.rewriting import renumber
 
 _KINDS: Final = frozenset({"inner", "semi", "right"})
@@ -45,7 +44,6 @@ _TABLE_BYTES: Final = 256
 _LARGEST_TABLE: Final = 1 << 24
 _MOST_JOINS: Final = 32
 """Joins that a condition is taken down through."""
-_COUNTS: Final = (Field("rows", pa.int64()), Field("values", pa.int64()))
 
 
 def key_filters(
@@ -175,19 +173,7 @@ class _OneKeySummary(Generic[Frame]):
         self._key = key
         self._dynamic_filter = dynamic_filter
         self._nulls_equal = nulls_equal
-        column = ColumnRef(0, "key", key.type)
-        self._bounds = device.aggregation(
-            (),
-            [
-                AggregateCall("count_star", (), pa.int64()),
-                AggregateCall("count", (column,), pa.int64()),
-                AggregateCall("min", (column,), key.type),
-                AggregateCall("max", (column,), key.type),
-            ],
-        )
-        self._groups = device.aggregation((column,), ())
-        self._fields = (*_COUNTS, Field("least", key.type), Field("greatest", key.type))
-        self._states: list[Any] = []
+        self._bounds = key_bounds(device, key.type)
         self._rows = 0
         # Floating-point numbers are told apart by more than they are compared by: their bounds are enough.
         self._names_values = not pa.types.is_floating(key.type)
@@ -198,28 +184,17 @@ class _OneKeySummary(Generic[Frame]):
         self.add_column(self._device.evaluate([self._key], frame))
 
     def add_column(self, keys: Frame) -> None:
-        device = self._device
-        self._states.append(self._bounds.partial(keys))
-        self._rows += device.row_count(keys)
+        self._rows += self._device.row_count(keys)
         if self._rows > _MOST_ROWS:
             self._name_none()
-        if not self._names_values:
+        found = self._bounds.add(keys, distinct=self._names_values)
+        if found is None:
             return
-        found = self._distinct(keys)
         self._bytes += found.nbytes
         if self._bytes <= _MOST_BYTES and self._hold(_COPIES * self._bytes + self._table_bytes(len(found))):
             self._values.append(found)
         else:
             self._name_none()
-
-    def _distinct(self, keys: Frame) -> pa.Array[Any]:
-        """Each key of a frame once, no null."""
-        device, field = self._device, Field("key", self._key.type)
-        if device.task_size == 1:
-            return distinct_values([device.to_arrow(keys, [field]).column(0)])
-        groups = self._groups.final(self._groups.partial(keys))
-        once: pa.Array[Any] = pc.drop_null(device.to_arrow(groups, [field]).column(0))
-        return once
 
     def _table_bytes(self, more: int) -> int:
         values = more + sum(map(len, self._values))
@@ -238,14 +213,11 @@ class _OneKeySummary(Generic[Frame]):
         self._hold(0)
 
     def publish(self) -> None:
-        if not self._states:
+        if not self._rows:
             return
-        merged = self._bounds.final(self._bounds.merge(self._states))
-        rows, values, least, greatest = (
-            column[0] for column in self._device.to_arrow(merged, self._fields).columns
-        )
-        or_null = self._nulls_equal and values.as_py() < rows.as_py()
-        if not values.as_py():
+        values, least, greatest = self._bounds.extremes()
+        or_null = self._nulls_equal and values < self._rows
+        if not values:
             if or_null:
                 self._dynamic_filter.set_conditions([DynamicCondition(None)])
             return  # else no row has a partner, which the join sees by itself

@@ -385,6 +385,14 @@ def count_groups(
 def sum_whole(codes: NDArray[Any] | None, values: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
     """Each group's sum, which wraps."""
 
+def sum_checked(
+    codes: NDArray[Any] | None, values: NDArray[np.int64], groups: int
+) -> NDArray[np.int64] | None:
+    """The same; None where one would wrap."""
+
+def narrow_sums(words: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """Numbers of two words each, low and high, in 64 bits; None where one does not fit."""
+
 def sum_doubles(codes: NDArray[Any] | None, values: NDArray[np.float64], groups: int) -> NDArray[np.float64]:
     """Each group's sum, row by row from 0.0 on."""
 

@@ -250,6 +250,29 @@ def test_counts_and_sums(groups: int, kind: type[Any]) -> None:
     assert native.sum_doubles(codes, doubles, groups).tobytes() == in_order.tobytes()
 
 
+@given(
+    st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-9, 9), max_size=20), st.sampled_from([1, 300])
+)
+def test_sums_that_must_not_wrap(values: list[int], groups: int) -> None:
+    codes = np.arange(len(values), dtype=np.int32) % min(groups, 3)
+    totals, wraps = [0] * groups, False
+    for code, value in zip(codes.tolist(), values, strict=True):
+        totals[code] += value
+        wraps |= not -(2**63) <= totals[code] < 2**63
+    sums = native.sum_checked(codes, np.array(values, np.int64), groups)
+    assert sums is None if wraps else sums is not None and sums.tolist() == totals
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-(2**64), 2**64), max_size=5))
+def test_sums_of_two_words_in_one(numbers: list[int]) -> None:
+    stored, _, _ = _words(numbers, "wide")
+    sums = native.narrow_sums(stored)
+    fit = all(-(2**63) <= number < 2**63 for number in numbers)
+    assert sums is not None and sums.tolist() == numbers if fit else sums is None
+    if sums is not None:
+        assert native.join_limbs([sums])[0].tolist() == stored.tolist()
+
+
 def test_one_group_needs_no_codes() -> None:
     numbers = np.arange(-5, 100)
     bits = np.packbits(np.arange(105) % 2 == 0, bitorder="little")
@@ -379,6 +402,8 @@ assert TABLE is not None
         (lambda: native.count_groups(np.zeros(4, np.int16), 4, 1), "32 or 64 bits"),
         (lambda: native.sum_whole(I32 + 3, I64, 3), "no group"),
         (lambda: native.sum_whole(I64, np.arange(5), 9), "one code a row"),
+        (lambda: native.sum_checked(I64, I64, 3), "no group"),
+        (lambda: native.narrow_sums(np.zeros((3, 3), np.int64)), "two words"),
         (lambda: native.sum_doubles(I64, np.zeros(4), 3), "no group"),
         (lambda: native.sum_limbs(I64, I64, None, 0, 3), "no group"),
         (lambda: native.sum_limbs(I64, I64, None, 0, 4, 2), "number of limbs"),

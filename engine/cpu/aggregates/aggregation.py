@@ -124,7 +124,7 @@ class CpuAggregation:
             return states[0]
         grouping = _group_states(states)
         aggregates = tuple(
-            accumulator.merge(_state_columns(states, i), grouping.codes, grouping.groups)
+            accumulator.merge(self._state_columns(states, i), grouping.codes, grouping.groups)
             for i, accumulator in enumerate(self._accumulators)
         )
         return CpuGroups(grouping.keys, grouping.groups, aggregates)
@@ -165,7 +165,7 @@ class CpuAggregation:
         columns: list[Any] = list(state.keys)
         names = ["key"] * len(columns)
         for aggregate, own in enumerate(state.aggregates):
-            for column in own:
+            for column in self._accumulators[aggregate].unfold(own):
                 columns.append(column)
                 names.append(f"{aggregate} {'arrow' if isinstance(column, pa.Array) else 'numpy'}")
         return pa.RecordBatch.from_arrays(columns, names=names)
@@ -211,6 +211,11 @@ class CpuAggregation:
             columns.append(as_type(accumulator.final(state.aggregates[place]), call.type))
             assert columns[-1].type == call.type
         return make_batch(columns, state.groups)
+
+    def _state_columns(self, states: Sequence[CpuGroups], aggregate: int) -> StateColumns:
+        """An aggregate's states behind each other."""
+        aligned = self._accumulators[aggregate].align([state.aggregates[aggregate] for state in states])
+        return tuple(concatenate_state_columns(columns) for columns in zip(*aligned, strict=True))
 
     def _lists(self, state: CpuGroups, call: int) -> Column:
         (lists,) = state.aggregates[self._places[call]]
@@ -275,13 +280,6 @@ def call_inputs(call: AggregateCall, batch: pa.RecordBatch) -> Column:
 def _group_states(states: Sequence[CpuGroups]) -> Grouping:
     keys = [concatenate_columns([s.keys[i] for s in states]) for i in range(len(states[0].keys))]
     return group_rows(keys, sum(state.groups for state in states))
-
-
-def _state_columns(states: Sequence[CpuGroups], aggregate: int) -> StateColumns:
-    count = len(states[0].aggregates[aggregate])
-    return tuple(
-        concatenate_state_columns([state.aggregates[aggregate][i] for state in states]) for i in range(count)
-    )
 
 
 def _rows_of_state(state: CpuGroups, rows: NDArray[np.int64]) -> CpuGroups:

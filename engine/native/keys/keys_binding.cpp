@@ -259,6 +259,34 @@ py::array_t<std::int64_t> py_sum_whole(const py::object& codes, const Plain<std:
   return sums;
 }
 
+py::object py_sum_checked(const py::object& codes, const Plain<std::int64_t>& values, std::int64_t groups) {
+  const HeldGroups held(codes, values.size(), groups);
+  auto sums = zeros_of<std::int64_t>(held);
+  std::int64_t* out = sums.mutable_data();
+  const std::int64_t* from = values.data();
+  bool is_right, fits = false;
+  {
+    const py::gil_scoped_release unlocked;
+    is_right = sum_checked(held.view(), from, out, fits);
+  }
+  require(is_right, kOutside);
+  return fits ? py::object(std::move(sums)) : py::none();
+}
+
+py::object py_narrow_sums(const Plain<std::int64_t>& words) {
+  require(words.ndim() == 2 && words.shape(1) == 2, "numbers are of two words");
+  const std::int64_t count = words.shape(0);
+  py::array_t<std::int64_t> sums(count);
+  std::int64_t* out = sums.mutable_data();
+  const std::int64_t* from = words.data();
+  bool fits;
+  {
+    const py::gil_scoped_release unlocked;
+    fits = narrow_sums(from, count, out);
+  }
+  return fits ? py::object(std::move(sums)) : py::none();
+}
+
 py::array_t<double> py_sum_doubles(const py::object& codes, const Plain<double>& values,
                                    std::int64_t groups) {
   const HeldGroups held(codes, values.size(), groups);
@@ -402,6 +430,9 @@ void bind_keys(py::module_& module) {
   module.def("summarize_numbers", &py_summarize_numbers, py::arg("columns"), py::arg("wants_distinct"));
   module.def("count_groups", &py_count_groups, py::arg("codes"), py::arg("rows"), py::arg("groups"),
              py::arg("validity") = py::none(), py::arg("first_bit") = 0);
+  module.def("sum_checked", &py_sum_checked, py::arg("codes"), py::arg("values").noconvert(),
+             py::arg("groups"));
+  module.def("narrow_sums", &py_narrow_sums, py::arg("words").noconvert());
   module.def("sum_whole", &py_sum_whole, py::arg("codes"), py::arg("values").noconvert(), py::arg("groups"));
   module.def("sum_doubles", &py_sum_doubles, py::arg("codes"), py::arg("values").noconvert(),
              py::arg("groups"));

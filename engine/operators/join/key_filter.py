@@ -61,6 +61,40 @@ def key_filters(
     return taken
 
 
+def filters_of_rows(
+    probe: Operator[Any], kind: JoinKind, condition: JoinCondition, taken: Mapping[int, DynamicFilter]
+) -> list[tuple[Expression, DynamicFilter]]:
+    """See `Operator.join_filters`; `taken`: what a join has given scans, by the number of the key."""
+    if kind != "inner":
+        return []
+    width = len(probe.fields)
+    known = list(probe.join_filters())
+    known += [(condition.probe_keys[number], own) for number, own in taken.items()]
+    for key, other, nulls_equal in zip(
+        condition.probe_keys, condition.build_keys, condition.nulls_equal, strict=True
+    ):
+        if not nulls_equal:
+            places = {index: index + width for index in referenced_columns(other)}
+            known += [(renumber(other, places), own) for value, own in known if value == key]
+    return known
+
+
+def push_filters_of_probe(probe: Operator[Any], build: Operator[Any], condition: JoinCondition) -> bool:
+    """What joins below the probe side will know of keys, to scans of the build side; whether one takes it.
+
+    For joins that have no use for build rows without a partner.
+    """
+    taken = False
+    for value, known in probe.join_filters():
+        for key, other, nulls_equal in zip(
+            condition.probe_keys, condition.build_keys, condition.nulls_equal, strict=True
+        ):
+            if key == value and not nulls_equal and known.joins < _MOST_JOINS:
+                known.joins += 1
+                taken |= build.push_dynamic_filter(other, known)
+    return taken
+
+
 def push_filter_to_sides(
     sides: Sequence[Operator[Any]],
     kind: JoinKind,
@@ -111,6 +145,7 @@ class KeySummary(Closeable, Generic[Frame]):
         device = context.device
         self._device = device
         self._memory = context.memory.reservation("keys of a JOIN", spare=True)
+        self._is_published = False
         self._keys = {
             number: _OneKeySummary(
                 device,
@@ -150,9 +185,11 @@ class KeySummary(Closeable, Generic[Frame]):
             yield frame
 
     def publish(self) -> None:
-        """Tell the scans; the other side has not been read yet."""
-        for key in self._keys.values():
-            key.publish()
+        """Tell the scans, once; the other side has not been read yet."""
+        if not self._is_published:
+            self._is_published = True
+            for key in self._keys.values():
+                key.publish()
 
     def close(self) -> None:
         """Give back the memory of the keys."""

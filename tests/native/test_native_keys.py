@@ -188,6 +188,29 @@ def test_members(data: st.DataObject, kind: str) -> None:
     assert found.tolist() == [value in members.tolist() for value in values.tolist()]
 
 
+@pytest.mark.parametrize("spread", [1, 100, 1 << 12, 1 << 45])
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("repeated", [1, 3])
+@pytest.mark.parametrize("nulls", [False, True])
+def test_tables_of_all_forms(spread: int, ordered: bool, repeated: int, nulls: bool) -> None:
+    """A bit for each code, or hashes; rows by their place, or in the order of their keys as they are."""
+    random = np.random.default_rng(repeated)
+    keys = np.repeat(random.permutation(7_000)[:4_000], repeated) * spread - 99
+    keys = np.sort(keys) if ordered else random.permutation(keys)
+    present = random.random(len(keys)) < 0.9 if nulls else np.ones(len(keys), np.bool_)
+    bits = np.packbits(present, bitorder="little") if nulls else None
+    table = native.key_table([(keys, bits, 0)], [False])
+    assert table is not None
+    asked = random.integers(-3, 7_100, 5_000) * spread - 99 + random.integers(0, 2, 5_000)
+    rows: dict[int, list[int]] = {}
+    for row in np.flatnonzero(present).tolist():
+        rows.setdefault(int(keys[row]), []).append(row)
+    expected = [(i, row) for i, key in enumerate(asked.tolist()) for row in rows.get(key, [])]
+    stop, positions, found = table.find_pairs([(asked, None, 0)], 0, len(asked), 1 << 20)
+    assert stop == len(asked)
+    assert list(zip(positions.tolist(), found.tolist(), strict=True)) == expected
+
+
 @pytest.mark.parametrize("members", [10, 511, 5_000])
 @pytest.mark.parametrize("spread", [1, 64, 1 << 20, 1 << 43])
 @pytest.mark.parametrize("rows", [63, 64, 65, 3_000])

@@ -421,8 +421,13 @@ class NumberSet:
     def contains(self, values: NDArray[Any]) -> NDArray[np.uint8]:
         """Bits of the values that are members. They are of the members' type."""
 
-def distinct_numbers(values: NDArray[Any]) -> NDArray[Any] | None:
-    """Each integer once, ascending; None where they are so far apart that a sort takes less time."""
+def summarize_numbers(
+    columns: Sequence[KeyColumn], wants_distinct: bool
+) -> tuple[int, NDArray[Any], NDArray[Any] | None]:
+    """Integers in columns of one type: how many are not null, their bounds, each once (if wanted), ascending.
+
+    No bounds of no values; None for different ones where they are so far apart that a sort takes less time.
+    """
 
 def count_groups(
     codes: NDArray[Any] | None, rows: int, groups: int, validity: Buffer | None = None, first_bit: int = 0
@@ -434,6 +439,14 @@ def count_groups(
 
 def sum_whole(codes: NDArray[Any] | None, values: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
     """Each group's sum, which wraps."""
+
+def sum_checked(
+    codes: NDArray[Any] | None, values: NDArray[np.int64], groups: int
+) -> NDArray[np.int64] | None:
+    """The same; None where one would wrap."""
+
+def narrow_sums(words: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """Numbers of two words each, low and high, in 64 bits; None where one does not fit."""
 
 def sum_doubles(codes: NDArray[Any] | None, values: NDArray[np.float64], groups: int) -> NDArray[np.float64]:
     """Each group's sum, row by row from 0.0 on."""

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from bamquery.engine.cpu.kernels import (
     Column,
+    boolean_values,
     booleans,
     compute,
     concatenate,
-    constant,
     convert,
     from_values,
     string_offsets,
@@ -97,9 +97,13 @@ def string_bytes(column: Column) -> int:
 def _dictionary_string_bytes(column: pa.DictionaryArray[Any, Any]) -> int:
     if not _has_bytes(column.dictionary) or not len(column.dictionary):
         return 0
-    lengths = compute("coalesce", compute("binary_length", column.dictionary), constant(0, pa.int64()))
-    places = np.asarray(column.indices.drop_null())
-    return int(np.bincount(places, minlength=len(lengths)) @ np.asarray(lengths))
+    lengths = np.diff(string_offsets(column.dictionary))
+    if not column.dictionary.null_count and (lengths == lengths[0]).all():  # as those of codes and flags are
+        return int(lengths[0]) * (len(column) - column.indices.null_count)
+    if column.dictionary.null_count:
+        lengths = np.where(boolean_values(compute("is_valid", column.dictionary)), lengths, 0)
+    places = column.indices.drop_null()
+    return int(np.bincount(places, minlength=len(lengths)) @ lengths)
 
 
 def value_width(column: Column) -> int:

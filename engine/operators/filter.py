@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from typing import Generic
 
@@ -40,6 +40,14 @@ class Filter(Operator[Frame], Generic[Frame]):
     def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
         """The child's columns are its own."""
         return self.children[0].push_dynamic_filter(value, dynamic_filter)
+
+    def join_filters(self) -> Sequence[tuple[Expression, DynamicFilter]]:
+        """The child's columns are its own."""
+        return self.children[0].join_filters()
+
+    def build_paths(self) -> Sequence[tuple[Operator[Frame], ...]]:
+        """The child's."""
+        return [(self, *path) for path in self.children[0].build_paths()]
 
     def prefer_order(self, key: SortKey) -> None:
         """In the child's order."""

@@ -15,7 +15,7 @@ from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression, SortKey, referenced_columns
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Field
-from bamquery.plan.rewriting import map_arguments, map_key, substitute
+from bamquery.plan.rewriting import map_arguments, map_key, renumber, substitute
 
 
 class Project(Operator[Frame], Generic[Frame]):
@@ -48,6 +48,19 @@ class Project(Operator[Frame], Generic[Frame]):
     def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
         """What the value is made of below."""
         return self.children[0].push_dynamic_filter(substitute(value, self._expressions), dynamic_filter)
+
+    def join_filters(self) -> Sequence[tuple[Expression, DynamicFilter]]:
+        """Those of columns that are the child's."""
+        places = {e.index: i for i, e in enumerate(self._expressions) if isinstance(e, ColumnRef)}
+        return [
+            (renumber(value, places), known)
+            for value, known in self.children[0].join_filters()
+            if referenced_columns(value) <= places.keys()
+        ]
+
+    def build_paths(self) -> Sequence[tuple[Operator[Frame], ...]]:
+        """The child's."""
+        return [(self, *path) for path in self.children[0].build_paths()]
 
     def top_n_bound(self, key: SortKey, count: int) -> DynamicCondition | None:
         """That of what the key is made of below."""

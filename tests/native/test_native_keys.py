@@ -188,6 +188,29 @@ def test_members(data: st.DataObject, kind: str) -> None:
     assert found.tolist() == [value in members.tolist() for value in values.tolist()]
 
 
+@pytest.mark.parametrize("spread", [1, 100, 1 << 12, 1 << 45])
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("repeated", [1, 3])
+@pytest.mark.parametrize("nulls", [False, True])
+def test_tables_of_all_forms(spread: int, ordered: bool, repeated: int, nulls: bool) -> None:
+    """A bit for each code, or hashes; rows by their place, or in the order of their keys as they are."""
+    random = np.random.default_rng(repeated)
+    keys = np.repeat(random.permutation(7_000)[:4_000], repeated) * spread - 99
+    keys = np.sort(keys) if ordered else random.permutation(keys)
+    present = random.random(len(keys)) < 0.9 if nulls else np.ones(len(keys), np.bool_)
+    bits = np.packbits(present, bitorder="little") if nulls else None
+    table = native.key_table([(keys, bits, 0)], [False])
+    assert table is not None
+    asked = random.integers(-3, 7_100, 5_000) * spread - 99 + random.integers(0, 2, 5_000)
+    rows: dict[int, list[int]] = {}
+    for row in np.flatnonzero(present).tolist():
+        rows.setdefault(int(keys[row]), []).append(row)
+    expected = [(i, row) for i, key in enumerate(asked.tolist()) for row in rows.get(key, [])]
+    stop, positions, found = table.find_pairs([(asked, None, 0)], 0, len(asked), 1 << 20)
+    assert stop == len(asked)
+    assert list(zip(positions.tolist(), found.tolist(), strict=True)) == expected
+
+
 @pytest.mark.parametrize("members", [10, 511, 5_000])
 @pytest.mark.parametrize("spread", [1, 64, 1 << 20, 1 << 43])
 @pytest.mark.parametrize("rows", [63, 64, 65, 3_000])
@@ -200,17 +223,27 @@ def test_sets_of_all_forms(members: int, spread: int, rows: int) -> None:
     assert (found == np.isin(values, wanted)).all()
 
 
-@given(st.data(), st.sampled_from(KINDS))
-def test_distinct_numbers(data: st.DataObject, kind: str) -> None:
-    numbers = _values(kind).filter(lambda value: value is not None)
-    values = np.array(data.draw(st.lists(numbers, max_size=20)), kind)
-    found = native.distinct_numbers(values)
-    far = len(values) and int(values.max()) - int(values.min()) >= 1 << 16
+@given(st.data(), st.sampled_from(KINDS), st.booleans())
+def test_numbers_of_several_columns_are_summarized(data: st.DataObject, kind: str, wanted: bool) -> None:
+    columns = data.draw(st.lists(st.lists(_values(kind), max_size=20), min_size=1, max_size=3))
+    count, bounds, found = native.summarize_numbers([_words(values, kind) for values in columns], wanted)
+    present = sorted(value for values in columns for value in values if value is not None)
+    assert count == len(present)
+    assert bounds.dtype == np.dtype(kind)
+    assert bounds.tolist() == ([present[0], present[-1]] if present else [])
     if found is None:
-        assert far
+        assert not wanted or present[-1] - present[0] >= 1 << 16
     else:
-        assert found.dtype == values.dtype
-        assert found.tolist() == sorted(set(values.tolist()))
+        assert found.dtype == np.dtype(kind)
+        assert found.tolist() == sorted(set(present))
+
+
+def test_numbers_behind_many_nulls_are_summarized() -> None:
+    values: list[int | None] = [None] * 130
+    values[70], values[129], values[64] = 9, -4, 9
+    count, bounds, found = native.summarize_numbers([_words(values, "i4")], True)
+    assert found is not None
+    assert (count, bounds.tolist(), found.tolist()) == (3, [-4, 9], [-4, 9])
 
 
 GROUPS = [1, 3, 256, 257, 5_000]
@@ -238,6 +271,29 @@ def test_counts_and_sums(groups: int, kind: type[Any]) -> None:
     doubles = random.normal(size=3_001) * 10.0 ** random.integers(-20, 20, 3_001)
     in_order = np.bincount(codes, doubles, groups)
     assert native.sum_doubles(codes, doubles, groups).tobytes() == in_order.tobytes()
+
+
+@given(
+    st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-9, 9), max_size=20), st.sampled_from([1, 300])
+)
+def test_sums_that_must_not_wrap(values: list[int], groups: int) -> None:
+    codes = np.arange(len(values), dtype=np.int32) % min(groups, 3)
+    totals, wraps = [0] * groups, False
+    for code, value in zip(codes.tolist(), values, strict=True):
+        totals[code] += value
+        wraps |= not -(2**63) <= totals[code] < 2**63
+    sums = native.sum_checked(codes, np.array(values, np.int64), groups)
+    assert sums is None if wraps else sums is not None and sums.tolist() == totals
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-(2**64), 2**64), max_size=5))
+def test_sums_of_two_words_in_one(numbers: list[int]) -> None:
+    stored, _, _ = _words(numbers, "wide")
+    sums = native.narrow_sums(stored)
+    fit = all(-(2**63) <= number < 2**63 for number in numbers)
+    assert sums is not None and sums.tolist() == numbers if fit else sums is None
+    if sums is not None:
+        assert native.join_limbs([sums])[0].tolist() == stored.tolist()
 
 
 def test_one_group_needs_no_codes() -> None:
@@ -355,7 +411,9 @@ assert TABLE is not None
         (lambda: TABLE.find_pairs([(I64, None, 0)] * 2, 0, 4, 9), "number of keys"),
         (lambda: native.NumberSet(np.zeros((3, 2), np.int64)), "64 bits"),
         (lambda: native.NumberSet(I64).contains(np.zeros((3, 2), np.int64)), "64 bits"),
-        (lambda: native.distinct_numbers(np.zeros((3, 2), np.int64)), "64 bits"),
+        (lambda: native.summarize_numbers([(np.zeros((3, 2), np.int64), None, 0)], True), "64 bits"),
+        (lambda: native.summarize_numbers([], True), "no columns"),
+        (lambda: native.summarize_numbers([(I64, None, 0), (I32, None, 0)], True), "several types"),
         (lambda: native.count_groups(I32, 5, 1), "one code a row"),
         (lambda: native.count_groups(I32, 4, 0), "no group"),
         (lambda: native.count_groups(I32 - 1, 4, 2), "no group"),
@@ -367,6 +425,8 @@ assert TABLE is not None
         (lambda: native.count_groups(np.zeros(4, np.int16), 4, 1), "32 or 64 bits"),
         (lambda: native.sum_whole(I32 + 3, I64, 3), "no group"),
         (lambda: native.sum_whole(I64, np.arange(5), 9), "one code a row"),
+        (lambda: native.sum_checked(I64, I64, 3), "no group"),
+        (lambda: native.narrow_sums(np.zeros((3, 3), np.int64)), "two words"),
         (lambda: native.sum_doubles(I64, np.zeros(4), 3), "no group"),
         (lambda: native.sum_limbs(I64, I64, None, 0, 3), "no group"),
         (lambda: native.sum_limbs(I64, I64, None, 0, 4, 2), "number of limbs"),

@@ -73,6 +73,14 @@ class Accumulator(ABC):
         """
         raise AssertionError("a program gathers nothing for it")
 
+    def align(self, states: Sequence[StateColumns]) -> Sequence[StateColumns]:
+        """The same states in columns of one form: a state may have another where its values allow that."""
+        return states
+
+    def unfold(self, state: StateColumns) -> StateColumns:
+        """The same state in the form that any state may have."""
+        return state
+
     @abstractmethod
     def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """States of the groups, each from those of its number."""

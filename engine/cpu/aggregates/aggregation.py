@@ -19,6 +19,7 @@ from bamquery.engine.cpu.aggregates.accumulator import (
     concatenate_state_columns,
 )
 from bamquery.engine.cpu.aggregates.registry import accumulator_of
+from bamquery.engine.cpu.aggregates.splicing import shared_groups
 from bamquery.engine.cpu.aggregates.value_lists import flatten_lists, make_lists, owning_lists, pack_struct
 from bamquery.engine.cpu.expressions.dictionary_encoded import evaluate_encoded
 from bamquery.engine.cpu.expressions.evaluation import evaluate_columns
@@ -122,12 +123,31 @@ class CpuAggregation:
         """One state of several, in the rows' order."""
         if len(states) == 1 and not repeated:
             return states[0]
-        grouping = _group_states(states)
-        aggregates = tuple(
-            accumulator.merge(_state_columns(states, i), grouping.codes, grouping.groups)
-            for i, accumulator in enumerate(self._accumulators)
-        )
-        return CpuGroups(grouping.keys, grouping.groups, aggregates)
+        return self._merge_by(_group_states(states), states)
+
+    def splice(self, states: Sequence[CpuGroups]) -> list[CpuGroups] | None:
+        """As many states, none of which has a key of another one, where few groups change for that.
+
+        None where many would, so that merging is worth it. Groups are in no order.
+        """
+        shared = shared_groups([state.keys for state in states]) if self._keys else None
+        if shared is None:
+            return None
+        touched = [i for i, places in enumerate(shared) if len(places)]
+        if not touched:
+            return list(states)
+        pieces = [_rows_of_state(states[i], shared[i]) for i in touched]
+        grouping = _group_states(pieces)
+        merged = self._merge_by(grouping, pieces)
+        # Groups are numbered as they first appear: those that a state has first follow each other.
+        ends = np.cumsum([piece.groups for piece in pieces])
+        firsts = [0, *(int(grouping.codes[:end].max()) + 1 for end in ends)]
+        spliced = list(states)
+        for i, start, end in zip(touched, firsts, firsts[1:], strict=False):
+            rest = _drop_groups(states[i], shared[i])
+            own = _slice_of_state(merged, start, end)
+            spliced[i] = self._concatenate([rest, own]) if own.groups else rest
+        return spliced
 
     def split(self, state: CpuGroups, count: int, level: int, *, apart: bool = False) -> list[CpuGroups]:
         """The groups by bits of their keys' hashes: a byte for each level."""
@@ -165,7 +185,7 @@ class CpuAggregation:
         columns: list[Any] = list(state.keys)
         names = ["key"] * len(columns)
         for aggregate, own in enumerate(state.aggregates):
-            for column in own:
+            for column in self._accumulators[aggregate].unfold(own):
                 columns.append(column)
                 names.append(f"{aggregate} {'arrow' if isinstance(column, pa.Array) else 'numpy'}")
         return pa.RecordBatch.from_arrays(columns, names=names)
@@ -211,6 +231,23 @@ class CpuAggregation:
             columns.append(as_type(accumulator.final(state.aggregates[place]), call.type))
             assert columns[-1].type == call.type
         return make_batch(columns, state.groups)
+
+    def _merge_by(self, grouping: Grouping, states: Sequence[CpuGroups]) -> CpuGroups:
+        aggregates = tuple(
+            accumulator.merge(self._state_columns(states, i), grouping.codes, grouping.groups)
+            for i, accumulator in enumerate(self._accumulators)
+        )
+        return CpuGroups(grouping.keys, grouping.groups, aggregates)
+
+    def _concatenate(self, states: Sequence[CpuGroups]) -> CpuGroups:
+        """One state of several that have no key in common."""
+        aggregates = tuple(self._state_columns(states, i) for i in range(len(self._accumulators)))
+        return CpuGroups(_joined_keys(states), sum(state.groups for state in states), aggregates)
+
+    def _state_columns(self, states: Sequence[CpuGroups], aggregate: int) -> StateColumns:
+        """An aggregate's states behind each other."""
+        aligned = self._accumulators[aggregate].align([state.aggregates[aggregate] for state in states])
+        return tuple(concatenate_state_columns(columns) for columns in zip(*aligned, strict=True))
 
     def _lists(self, state: CpuGroups, call: int) -> Column:
         (lists,) = state.aggregates[self._places[call]]
@@ -273,15 +310,22 @@ def call_inputs(call: AggregateCall, batch: pa.RecordBatch) -> Column:
 
 
 def _group_states(states: Sequence[CpuGroups]) -> Grouping:
-    keys = [concatenate_columns([s.keys[i] for s in states]) for i in range(len(states[0].keys))]
-    return group_rows(keys, sum(state.groups for state in states))
+    return group_rows(_joined_keys(states), sum(state.groups for state in states))
 
 
-def _state_columns(states: Sequence[CpuGroups], aggregate: int) -> StateColumns:
-    count = len(states[0].aggregates[aggregate])
-    return tuple(
-        concatenate_state_columns([state.aggregates[aggregate][i] for state in states]) for i in range(count)
-    )
+def _joined_keys(states: Sequence[CpuGroups]) -> tuple[Column, ...]:
+    return tuple(concatenate_columns([s.keys[i] for s in states]) for i in range(len(states[0].keys)))
+
+
+def _drop_groups(state: CpuGroups, places: NDArray[np.int64]) -> CpuGroups:
+    """The other groups; without a copy where those are the first and the last ones."""
+    first = int((places == np.arange(len(places))).sum())  # ascending: they are those that stand before a gap
+    last = len(places) - first
+    if last and int(places[first]) != state.groups - last:
+        kept = np.ones(state.groups, np.bool_)
+        kept[places] = False
+        return _rows_of_state(state, np.flatnonzero(kept))
+    return _slice_of_state(state, first, state.groups - last)
 
 
 def _rows_of_state(state: CpuGroups, rows: NDArray[np.int64]) -> CpuGroups:

@@ -24,7 +24,7 @@ from bamquery.engine.cpu.aggregates.quantiles import ContinuousQuantile, Discret
 from bamquery.engine.cpu.aggregates.row_values import RowValue
 from bamquery.engine.cpu.aggregates.shapes import Shape
 from bamquery.engine.cpu.aggregates.string_agg import StringAgg
-from bamquery.engine.cpu.aggregates.sums import ExactAverage, ExactSum, FloatAverage, FloatSum
+from bamquery.engine.cpu.aggregates.sums import ExactAverage, ExactSum, FloatAverage, FloatSum, limb_count
 from bamquery.engine.cpu.aggregates.value_lists import OrderedAggregate
 from bamquery.plan.expressions import AggregateCall
 
@@ -32,14 +32,15 @@ from bamquery.plan.expressions import AggregateCall
 def _sum(call: AggregateCall) -> Accumulator:
     if pa.types.is_floating(value_type(call.arguments[0].type)):
         return FloatSum()
-    return ExactSum(value_type(call.type))
+    return ExactSum(value_type(call.type), limb_count(value_type(call.arguments[0].type)))
 
 
 def _average(call: AggregateCall) -> Accumulator:
     argument = value_type(call.arguments[0].type)
     if pa.types.is_floating(argument):
         return FloatAverage()
-    return ExactAverage(argument.scale if isinstance(argument, pa.Decimal128Type) else 0)
+    scale = argument.scale if isinstance(argument, pa.Decimal128Type) else 0
+    return ExactAverage(scale, limb_count(argument))
 
 
 def _one_row(call: AggregateCall, *, last: bool, skip_nulls: bool) -> Accumulator:

@@ -1,11 +1,12 @@
 """sum and avg: exact for integers and decimals, in doubles for floats.
 
-Exact sums are kept as limbs of 32 bits in 64-bit integers, so that adding up to 2**31 of them cannot
-overflow before the carries are passed on.
+Exact sums are kept as whole numbers of 64 bits where all of a state's fit. Others are limbs of 32 bits in
+64-bit integers, so that adding up to 2**31 of them cannot overflow before the carries are passed on.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -115,12 +116,43 @@ class FloatAverage(Accumulator):
         return _quotient(sums, counts)
 
 
-class ExactSum(Accumulator):
-    """Sum of integers or decimals in decimal128 with 38 digits; null where there are none."""
+class _ExactTotal(Accumulator):
+    """What exact sums and means have in common: columns of the sums, and one more."""
 
     exact = True
 
-    def __init__(self, kind: pa.DataType) -> None:
+    def __init__(self, limbs: int) -> None:
+        """`limbs`: of sums that are not whole numbers of 64 bits."""
+        self._limbs = limbs
+
+    def align(self, states: Sequence[StateColumns]) -> Sequence[StateColumns]:
+        """Limbs for all, if any has them."""
+        return states if len({len(state) for state in states}) == 1 else [self.unfold(s) for s in states]
+
+    def unfold(self, state: StateColumns) -> StateColumns:
+        """Limbs."""
+        *totals, last = state
+        if len(totals) > 1:
+            return state
+        return (*_limbs_of_whole(np.asarray(totals[0]), self._limbs), last)
+
+    def _merge_totals(self, state: StateColumns, codes: Codes, groups: int) -> Limbs:
+        totals = [np.asarray(column) for column in state[:-1]]
+        if len(totals) == 1:
+            check_cancelled()
+            whole = native.sum_checked(_own_codes(codes, groups), np.ascontiguousarray(totals[0]), groups)
+            if whole is not None:
+                return (whole,)
+            totals = list(_limbs_of_whole(totals[0], self._limbs))
+        return _merge_limbs(totals, codes, groups)
+
+
+class ExactSum(_ExactTotal):
+    """Sum of integers or decimals in decimal128 with 38 digits; null where there are none."""
+
+    def __init__(self, kind: pa.DataType, limbs: int = _DECIMAL_LIMBS) -> None:
+        """`kind`: of the sum."""
+        super().__init__(limbs)
         self._kind = kind
 
     def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
@@ -137,14 +169,15 @@ class ExactSum(Accumulator):
         return AggregateKind.SUM
 
     def from_program(self, kind: pa.DataType, gathered: Gathered) -> StateColumns:
-        """Limbs, and whether there was a value."""
+        """The sums, and whether there was a value."""
         assert gathered.sums is not None
-        return (*_limbs_of_words(gathered.sums, kind), gathered.counts > 0)
+        return (*_totals_of_words(gathered.sums, kind), gathered.counts > 0)
 
     def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The sums."""
-        *limbs, seen = (np.asarray(column) for column in state)
-        return (*_merge_limbs(limbs, codes, groups), groups_with_rows(codes[seen], groups))
+        seen = np.asarray(state[-1])
+        of_values = codes if seen.all() else codes[seen]
+        return (*self._merge_totals(state, codes, groups), groups_with_rows(of_values, groups))
 
     def final(self, state: StateColumns) -> Column:
         """The sums.
@@ -156,12 +189,12 @@ class ExactSum(Accumulator):
         return _assemble(limbs, self._kind, boolean_column(seen))
 
 
-class ExactAverage(Accumulator):
+class ExactAverage(_ExactTotal):
     """Mean of integers or decimals: the exact sum / count in double."""
 
-    exact = True
-
-    def __init__(self, scale: int) -> None:
+    def __init__(self, scale: int, limbs: int = _DECIMAL_LIMBS) -> None:
+        """`scale`: of the values."""
+        super().__init__(limbs)
         self._scale = scale
 
     def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
@@ -173,14 +206,14 @@ class ExactAverage(Accumulator):
         return AggregateKind.SUM
 
     def from_program(self, kind: pa.DataType, gathered: Gathered) -> StateColumns:
-        """Limbs and count."""
+        """Sums and count."""
         assert gathered.sums is not None
-        return (*_limbs_of_words(gathered.sums, kind), gathered.counts)
+        return (*_totals_of_words(gathered.sums, kind), gathered.counts)
 
     def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The sums of both."""
-        *limbs, counts = (np.asarray(column) for column in state)
-        return (*_merge_limbs(limbs, codes, groups), sum_by_group(codes, counts, groups))
+        counts = sum_by_group(codes, np.asarray(state[-1]), groups)
+        return (*self._merge_totals(state, codes, groups), counts)
 
     def final(self, state: StateColumns) -> Column:
         """Null where the count is 0."""
@@ -217,14 +250,31 @@ def _sum_limbs(column: Column, codes: Codes, groups: int) -> Limbs:
     return native.sum_limbs(own_codes, values, *validity(column), groups, _DECIMAL_LIMBS)
 
 
-def _limbs_of_words(words: NDArray[np.int64], kind: pa.DataType) -> Limbs:
-    """Sums in 128 bits as the limbs that `_sum_limbs` makes of a column of the type."""
-    low, high = words[:, 0], words[:, 1]
+def limb_count(kind: pa.DataType) -> int:
+    """Limbs of sums of a type's values, as `_sum_limbs` gives them."""
+    if pa.types.is_decimal(kind):
+        return _DECIMAL_LIMBS
+    return 3 if kind.bit_width == 64 else 2
+
+
+def _totals_of_words(words: NDArray[np.int64], kind: pa.DataType) -> Limbs:
+    """Sums in 128 bits as whole numbers where they are such, else as limbs."""
+    whole = native.narrow_sums(words)
+    if whole is not None:
+        return (whole,)
+    return _split_words(words[:, 0], words[:, 1], limb_count(kind))
+
+
+def _limbs_of_whole(sums: NDArray[np.int64], limbs: int) -> Limbs:
+    return _split_words(sums, sums >> 63, limbs)
+
+
+def _split_words(low: NDArray[np.int64], high: NDArray[np.int64], limbs: int) -> Limbs:
+    """The limbs of numbers of two words; they fit so many."""
     first, second = low & _LIMB, (low >> 32) & _LIMB
-    width = kind.bit_width
-    if width < 64:
+    if limbs == 2:
         return first, second | high << 32
-    if width == 64:
+    if limbs == 3:
         return first, second, high
     return first, second, high & _LIMB, (high >> 32) & _LIMB, high >> 63
 

@@ -124,7 +124,8 @@ def framed_aggregate(
 
 
 def _edges(accumulator: Accumulator, rows: Column, outside: Outside) -> Edges:
-    before, after = (state_of_none(accumulator, rows) if s is None else s.aggregates[0] for s in outside)
+    known = (None if state is None else accumulator.unfold(state.aggregates[0]) for state in outside)
+    before, after = (state_of_none(accumulator, rows) if state is None else state for state in known)
     return before, after
 
 

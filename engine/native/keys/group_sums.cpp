@@ -170,6 +170,24 @@ bool sum_whole(const RowGroups& rows, const std::int64_t* values, std::int64_t* 
   });
 }
 
+bool sum_checked(const RowGroups& rows, const std::int64_t* values, std::int64_t* sums, bool& fits) {
+  bool overflows = false;
+  const bool is_right = each_row(rows, [&](std::int64_t row, std::uint64_t group) {
+    overflows |= __builtin_add_overflow(sums[group], values[row], &sums[group]);
+  });
+  fits = !overflows;
+  return is_right;
+}
+
+bool narrow_sums(const std::int64_t* words, std::int64_t count, std::int64_t* sums) {
+  std::int64_t beyond = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    sums[i] = words[2 * i];
+    beyond |= words[2 * i + 1] ^ (sums[i] >> 63);
+  }
+  return beyond == 0;
+}
+
 bool sum_doubles(const RowGroups& rows, const double* values, double* sums) {
   return each_row(rows, [&](std::int64_t row, std::uint64_t group) { sums[group] += values[row]; });
 }
@@ -212,6 +230,13 @@ bool merge_limbs(const RowGroups& rows, std::span<const std::int64_t* const> val
 
 bool join_limbs(std::span<const std::int64_t* const> limbs, std::int64_t count, std::int64_t* words) {
   bool fits = true;
+  if (limbs.size() == 1) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      words[2 * i] = limbs[0][i];
+      words[2 * i + 1] = limbs[0][i] >> 63;
+    }
+    return true;
+  }
   for (std::int64_t i = 0; i < count; ++i) {
     UnsignedInt128 number = 0;
     Int128 carry = 0;  // differences of sums have limbs of any sign

@@ -30,6 +30,12 @@ bool count_groups(const RowGroups& rows, Bits valid, std::int64_t* counts);
 /// Sums that wrap.
 bool sum_whole(const RowGroups& rows, const std::int64_t* values, std::int64_t* sums);
 
+/// The same; `fits` says whether none has wrapped.
+bool sum_checked(const RowGroups& rows, const std::int64_t* values, std::int64_t* sums, bool& fits);
+
+/// Numbers of two words each as ones of 64 bits; false where one does not fit.
+bool narrow_sums(const std::int64_t* words, std::int64_t count, std::int64_t* sums);
+
 /// Sums of doubles, each group's in the order of its rows, from 0.0 on.
 bool sum_doubles(const RowGroups& rows, const double* values, double* sums);
 

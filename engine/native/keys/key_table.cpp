@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <numeric>
 
 #include "engine/native/keys/hash_words.hpp"
@@ -9,8 +10,9 @@
 namespace bamquery {
 namespace {
 
-// Places for each row up to which one for every code is worth it, and how many always are.
-constexpr std::uint64_t kSparsest = 16, kSmallTable = 1 << 16;
+// Codes for each row up to which a bit for every one takes no more memory than hashes, and how many always
+// are worth it.
+constexpr std::uint64_t kSparsest = 128, kSmallTable = 1 << 18;
 // Rows that a place in memory is asked for ahead.
 constexpr std::int64_t kAhead = 16;
 
@@ -25,7 +27,7 @@ std::optional<KeyTable> KeyTable::make(std::span<const KeyColumn> columns, std::
   const std::uint64_t dense = std::max(kSparsest * static_cast<std::uint64_t>(rows), kSmallTable);
   table.is_dense_ = table.codes_.count() - 1 < dense;  // 0 of them are all that 64 bits have
   if (table.is_dense_) {
-    table.build_places(columns, rows);
+    table.build_bits(columns, rows);
   } else {
     table.build_slots(columns, rows);
   }
@@ -46,42 +48,59 @@ void KeyTable::each_usable(std::span<const KeyColumn> columns, std::int64_t star
   }
 }
 
-void KeyTable::build_places(std::span<const KeyColumn> columns, std::int64_t rows) {
-  places_ = ZeroedTable<std::uint32_t>(codes_.count());
-  each_usable(
-      columns, 0, rows,
-      [&](std::int64_t start, std::int64_t count, const std::uint64_t* codes, const std::uint8_t* usable) {
-        for (std::int64_t i = 0; i < count && is_unique_; ++i) {
-          if (usable[i] == 0) continue;
-          is_unique_ = places_[codes[i]] == 0;
-          places_[codes[i]] = static_cast<std::uint32_t>(start + i + 1);
-        }
-        return is_unique_;
-      });
-  if (is_unique_) return;
-  // Counted two places further, so that what is the end of a code's rows once all are placed is their
-  // beginning until then.
-  places_ = ZeroedTable<std::uint32_t>(codes_.count() + 2);
-  std::uint64_t usable_rows = 0;
+void KeyTable::build_bits(std::span<const KeyColumn> columns, std::int64_t rows) {
+  words_ = ZeroedTable<Word>((codes_.count() + 63) / 64);
+  std::uint64_t usable_rows = 0, least = 0;
+  is_sorted_ = true;
   each_usable(columns, 0, rows,
               [&](std::int64_t, std::int64_t count, const std::uint64_t* codes, const std::uint8_t* usable) {
+                bool repeats = false;
                 for (std::int64_t i = 0; i < count; ++i) {
-                  places_[codes[i] + 2] += usable[i];
-                  usable_rows += usable[i];
+                  if (usable[i] == 0) continue;
+                  Word& word = words_[codes[i] / 64];
+                  repeats |= word.has(codes[i]);
+                  word.bits |= 1ULL << (codes[i] % 64);
+                  is_sorted_ = is_sorted_ && codes[i] >= least;
+                  least = codes[i];
+                  ++usable_rows;
                 }
+                is_unique_ = is_unique_ && !repeats;
                 return true;
               });
-  std::partial_sum(places_.begin(), places_.end(), places_.begin());
+  is_sorted_ = is_sorted_ && usable_rows == static_cast<std::uint64_t>(rows);
+  std::uint64_t keys = 0;
+  for (Word& word : words_) {
+    word.before = keys;
+    keys += static_cast<std::uint64_t>(std::popcount(word.bits));
+  }
+  const auto each_rank = [&](auto&& use) {
+    each_usable(
+        columns, 0, rows,
+        [&](std::int64_t start, std::int64_t count, const std::uint64_t* codes, const std::uint8_t* usable) {
+          for (std::int64_t i = 0; i < count; ++i) {
+            if (usable[i] != 0)
+              use(words_[codes[i] / 64].rank(codes[i]), static_cast<std::uint32_t>(start + i));
+          }
+          return true;
+        });
+  };
+  if (is_unique_) {
+    if (is_sorted_) return;
+    order_.resize(keys);
+    each_rank([&](std::uint64_t rank, std::uint32_t row) { order_[rank] = row; });
+    return;
+  }
+  // Counted two places further, so that what is the end of a code's rows once all are placed is their
+  // beginning until then.
+  begins_.resize(keys + 2);
+  each_rank([&](std::uint64_t rank, std::uint32_t) { ++begins_[rank + 2]; });
+  std::partial_sum(begins_.begin(), begins_.end(), begins_.begin());
+  if (is_sorted_) {
+    begins_.erase(begins_.begin());
+    return;
+  }
   order_.resize(usable_rows);
-  each_usable(
-      columns, 0, rows,
-      [&](std::int64_t start, std::int64_t count, const std::uint64_t* codes, const std::uint8_t* usable) {
-        for (std::int64_t i = 0; i < count; ++i) {
-          if (usable[i] == 0) continue;
-          order_[places_[codes[i] + 1]++] = static_cast<std::uint32_t>(start + i);
-        }
-        return true;
-      });
+  each_rank([&](std::uint64_t rank, std::uint32_t row) { order_[begins_[rank + 1]++] = row; });
 }
 
 void KeyTable::build_slots(std::span<const KeyColumn> columns, std::int64_t rows) {
@@ -126,26 +145,34 @@ void KeyTable::build_slots(std::span<const KeyColumn> columns, std::int64_t rows
 }
 
 std::int64_t KeyTable::nbytes() const {
-  return static_cast<std::int64_t>(places_.size() * sizeof(std::uint32_t) + slots_.size() * sizeof(Slot) +
-                                   order_.size() * sizeof(std::uint32_t));
+  return static_cast<std::int64_t>(words_.size() * sizeof(Word) + slots_.size() * sizeof(Slot) +
+                                   (begins_.size() + order_.size()) * sizeof(std::uint32_t));
+}
+
+void KeyTable::find_by_bits(std::int64_t count, const std::uint64_t* codes, std::uint8_t* usable,
+                            std::uint32_t* firsts, std::uint32_t* counts) const {
+  for (std::int64_t i = 0; i < count; ++i) {  // what is not usable has code 0
+    const Word& word = words_[codes[i] / 64];
+    usable[i] = static_cast<std::uint8_t>(usable[i] & static_cast<std::uint8_t>(word.has(codes[i])));
+    firsts[i] = usable[i] != 0 ? static_cast<std::uint32_t>(word.rank(codes[i])) : kNone;
+  }
+  if (counts != nullptr) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::uint32_t rank = usable[i] != 0 ? firsts[i] : 0;
+      firsts[i] = begins_[rank];
+      counts[i] = usable[i] != 0 ? begins_[rank + 1] - begins_[rank] : 0;
+    }
+  } else if (!is_sorted_) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (usable[i] != 0) firsts[i] = order_[firsts[i]];
+    }
+  }
 }
 
 // Where the keys of a block are; `usable` tells afterwards which of them were found.
 void KeyTable::find_block(std::int64_t count, const std::uint64_t* codes, std::uint8_t* usable,
                           std::uint32_t* firsts, std::uint32_t* counts) const {
-  if (is_dense_) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      if (counts != nullptr) {
-        firsts[i] = places_[codes[i]];
-        counts[i] = usable[i] != 0 ? places_[codes[i] + 1] - firsts[i] : 0;
-      } else {
-        const std::uint32_t place = usable[i] != 0 ? places_[codes[i]] : 0;
-        firsts[i] = place - 1;  // of 0 it is none
-        usable[i] = place != 0 ? 1 : 0;
-      }
-    }
-    return;
-  }
+  if (is_dense_) return find_by_bits(count, codes, usable, firsts, counts);
   for (std::int64_t i = 0; i < count; ++i) {
     if (i + kAhead < count) __builtin_prefetch(&slots_[hash_word(codes[i + kAhead]) & mask_]);
     std::uint64_t at = hash_word(codes[i]) & mask_;
@@ -193,7 +220,7 @@ void KeyTable::write_pairs(const Lookup& lookup, std::int64_t start, std::int64_
     const std::uint32_t count = lookup.counts[static_cast<std::size_t>(row)];
     for (std::uint32_t i = 0; i < count; ++i) {
       *positions++ = start + row;
-      *found++ = order_[first + i];
+      *found++ = is_sorted_ ? first + i : order_[first + i];
     }
   }
 }

@@ -1,6 +1,7 @@
-// Rows found by their keys: a table of places, or of hashes, of codes.
+// Rows found by their keys: a bit for each code, with how many are set before it, or a table of hashes.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -55,19 +56,35 @@ class KeyTable {
   template <typename Use>
   void each_usable(std::span<const KeyColumn> columns, std::int64_t start, std::int64_t rows,
                    Use&& use) const;
-  void build_places(std::span<const KeyColumn> columns, std::int64_t rows);
+  void build_bits(std::span<const KeyColumn> columns, std::int64_t rows);
   void build_slots(std::span<const KeyColumn> columns, std::int64_t rows);
   void find_block(std::int64_t count, const std::uint64_t* codes, std::uint8_t* usable, std::uint32_t* firsts,
                   std::uint32_t* counts) const;
+  void find_by_bits(std::int64_t count, const std::uint64_t* codes, std::uint8_t* usable,
+                    std::uint32_t* firsts, std::uint32_t* counts) const;
+
+  // 64 codes: a bit for each that a row has, and how many there are before them. A sixteenth of a place for
+  // each code, so that most tables stay in a cache.
+  struct Word {
+    std::uint64_t bits;
+    std::uint64_t before;
+
+    bool has(std::uint64_t code) const { return (bits >> (code % 64) & 1) != 0; }
+    std::uint64_t rank(std::uint64_t code) const {
+      return before + static_cast<std::uint64_t>(std::popcount(bits & ((1ULL << (code % 64)) - 1)));
+    }
+  };
 
   RowCodes codes_;
   std::size_t columns_ = 0;
   bool is_dense_ = false;
   bool is_unique_ = true;
-  ZeroedTable<std::uint32_t> places_;  // by code: the row and 1, or where rows begin and, one further, end
+  bool is_sorted_ = false;   // rows are in the order of their codes, and each has one: `order_` is none
+  ZeroedTable<Word> words_;  // by code
+  std::vector<std::uint32_t> begins_;  // by number of the code, where keys repeat: where its rows begin
   ZeroedTable<Slot> slots_;
   std::uint64_t mask_ = 0;
-  std::vector<std::uint32_t> order_;  // rows by key, where keys repeat
+  std::vector<std::uint32_t> order_;  // rows by code, or by slot where keys repeat
 };
 
 }  // namespace bamquery

@@ -12,6 +12,7 @@
 #include "engine/native/keys/key_column.hpp"
 #include "engine/native/keys/key_table.hpp"
 #include "engine/native/keys/number_set.hpp"
+#include "engine/native/keys/number_summary.hpp"
 #include "engine/native/keys/partition.hpp"
 
 namespace py = pybind11;
@@ -45,6 +46,7 @@ class HeldColumn {
   }
 
   const KeyColumn& view() const { return view_; }
+  py::dtype type() const { return values_.dtype(); }
 
  private:
   py::array values_;
@@ -52,17 +54,21 @@ class HeldColumn {
   KeyColumn view_;
 };
 
-// Columns of (values, validity, its first bit), all as long.
+// A column of (values, validity, its first bit).
+HeldColumn hold_column(const py::handle& column) {
+  const auto parts = py::reinterpret_borrow<py::sequence>(column);
+  require(py::len(parts) == 3, "a key column is values, validity and its first bit");
+  return {py::cast<py::array>(parts[0]), py::object(parts[1]), py::cast<std::int64_t>(parts[2])};
+}
+
+// Such columns, all as long.
 class HeldColumns {
  public:
   explicit HeldColumns(const py::sequence& columns) {
     require(py::len(columns) > 0, "there are no key columns");
     held_.reserve(py::len(columns));
     for (const py::handle& column : columns) {
-      const auto parts = py::reinterpret_borrow<py::sequence>(column);
-      require(py::len(parts) == 3, "a key column is values, validity and its first bit");
-      held_.emplace_back(py::cast<py::array>(parts[0]), py::object(parts[1]),
-                         py::cast<std::int64_t>(parts[2]));
+      held_.push_back(hold_column(column));
       views_.push_back(held_.back().view());
       require(views_.back().rows == views_.front().rows, "key columns are not equally long");
     }
@@ -141,16 +147,36 @@ py::array_t<std::uint8_t> py_contains(const NumberSet& set, const py::array& val
   return bits;
 }
 
-py::object py_distinct_numbers(const py::array& values) {
-  const HeldColumn column(values, py::none(), 0);
-  require(column.view().width <= 8, "values have more than 64 bits");
-  std::optional<std::vector<std::uint64_t>> found;
+// The words of numbers as values of a type.
+py::array as_numbers(std::vector<std::uint64_t>&& words, const py::dtype& type) {
+  py::array found = array_of<std::uint64_t>(std::move(words));
+  return type.itemsize() == 8 ? found.attr("view")(type) : found.attr("astype")(type);
+}
+
+py::tuple py_summarize_numbers(const py::sequence& given, bool wants_distinct) {
+  require(py::len(given) > 0, "there are no columns");
+  std::vector<HeldColumn> held;
+  std::vector<KeyColumn> columns;
+  held.reserve(py::len(given));
+  for (const py::handle& column : given) {
+    held.push_back(hold_column(column));
+    columns.push_back(held.back().view());
+    require(columns.back().width <= 8, "values have more than 64 bits");
+    require(columns.back().width == columns.front().width &&
+                columns.back().is_signed == columns.front().is_signed,
+            "columns are of several types");
+  }
+  NumberSummary summary;
   {
     const py::gil_scoped_release unlocked;
-    found = distinct_numbers(column.view());
+    summary = summarize_numbers(columns, wants_distinct);
   }
-  if (!found) return py::none();
-  return array_of<std::uint64_t>(std::move(*found)).attr("astype")(values.dtype());
+  const py::dtype type = held.front().type();
+  std::vector<std::uint64_t> bounds;
+  if (summary.count > 0) bounds = {summary.low, summary.high};
+  py::object distinct = py::none();
+  if (summary.distinct) distinct = as_numbers(std::move(*summary.distinct), type);
+  return py::make_tuple(summary.count, as_numbers(std::move(bounds), type), distinct);
 }
 
 // The codes of rows, which stay while it does; None where all rows are of one group.
@@ -231,6 +257,34 @@ py::array_t<std::int64_t> py_sum_whole(const py::object& codes, const Plain<std:
   }
   require(is_right, kOutside);
   return sums;
+}
+
+py::object py_sum_checked(const py::object& codes, const Plain<std::int64_t>& values, std::int64_t groups) {
+  const HeldGroups held(codes, values.size(), groups);
+  auto sums = zeros_of<std::int64_t>(held);
+  std::int64_t* out = sums.mutable_data();
+  const std::int64_t* from = values.data();
+  bool is_right, fits = false;
+  {
+    const py::gil_scoped_release unlocked;
+    is_right = sum_checked(held.view(), from, out, fits);
+  }
+  require(is_right, kOutside);
+  return fits ? py::object(std::move(sums)) : py::none();
+}
+
+py::object py_narrow_sums(const Plain<std::int64_t>& words) {
+  require(words.ndim() == 2 && words.shape(1) == 2, "numbers are of two words");
+  const std::int64_t count = words.shape(0);
+  py::array_t<std::int64_t> sums(count);
+  std::int64_t* out = sums.mutable_data();
+  const std::int64_t* from = words.data();
+  bool fits;
+  {
+    const py::gil_scoped_release unlocked;
+    fits = narrow_sums(from, count, out);
+  }
+  return fits ? py::object(std::move(sums)) : py::none();
 }
 
 py::array_t<double> py_sum_doubles(const py::object& codes, const Plain<double>& values,
@@ -373,9 +427,12 @@ void bind_keys(py::module_& module) {
   py::class_<NumberSet>(module, "NumberSet")
       .def(py::init(&make_number_set), py::arg("members"))
       .def("contains", &py_contains, py::arg("values"));
-  module.def("distinct_numbers", &py_distinct_numbers, py::arg("values"));
+  module.def("summarize_numbers", &py_summarize_numbers, py::arg("columns"), py::arg("wants_distinct"));
   module.def("count_groups", &py_count_groups, py::arg("codes"), py::arg("rows"), py::arg("groups"),
              py::arg("validity") = py::none(), py::arg("first_bit") = 0);
+  module.def("sum_checked", &py_sum_checked, py::arg("codes"), py::arg("values").noconvert(),
+             py::arg("groups"));
+  module.def("narrow_sums", &py_narrow_sums, py::arg("words").noconvert());
   module.def("sum_whole", &py_sum_whole, py::arg("codes"), py::arg("values").noconvert(), py::arg("groups"));
   module.def("sum_doubles", &py_sum_doubles, py::arg("codes"), py::arg("values").noconvert(),
              py::arg("groups"));

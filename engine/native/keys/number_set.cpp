@@ -1,7 +1,6 @@
 #include "engine/native/keys/number_set.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <tuple>
 #include <utility>
@@ -15,8 +14,6 @@ namespace {
 // Bits of a table that should stay in a cache that cores share, for each member up to which a large one is
 // made, and of one that is made however few there are.
 constexpr std::uint64_t kMostFlags = 1ULL << 27, kSparse = 256, kSmall = 1ULL << 23;
-// Bits for each value, and bits that always are worth it, where each value is wanted once.
-constexpr std::uint64_t kDistinctBits = 256, kSmallDistinct = 1 << 16;
 // Members up to which their table is in the first cache even where most of it is empty, as most slots that
 // are looked at should be.
 constexpr std::uint64_t kFew = 1 << 9, kSpread = 4;
@@ -119,32 +116,6 @@ void NumberSet::contains(const KeyColumn& column, std::uint8_t* bits) const {
     return distance == 0 || slots[at] != 0 ? 1 : 0;
   };
   with_values(column, [&](const auto values) { set_found_bits(values, column.rows, low_, is_held, bits); });
-}
-
-std::optional<std::vector<std::uint64_t>> distinct_numbers(const KeyColumn& column) {
-  std::vector<std::uint64_t> found;
-  if (column.rows == 0) return found;
-  bool is_close = true;
-  with_values(column, [&](const auto values) {
-    const auto [low, span] = range_of(values, column.rows);
-    is_close = span < std::max(kDistinctBits * static_cast<std::uint64_t>(column.rows), kSmallDistinct);
-    if (!is_close) return;
-    std::vector<std::uint64_t> flags(span / 64 + 1);
-    for (std::int64_t i = 0; i < column.rows; ++i) {
-      const std::uint64_t distance = word_of(values[i]) - low;
-      flags[distance / 64] |= 1ULL << (distance % 64);
-    }
-    std::size_t count = 0;
-    for (const std::uint64_t word : flags) count += static_cast<std::size_t>(std::popcount(word));
-    found.reserve(count);
-    for (std::uint64_t at = 0; at < flags.size(); ++at) {
-      for (std::uint64_t word = flags[at]; word != 0; word &= word - 1) {
-        found.push_back(low + at * 64 + static_cast<std::uint64_t>(std::countr_zero(word)));
-      }
-    }
-  });
-  if (!is_close) return std::nullopt;
-  return found;
 }
 
 }  // namespace bamquery

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "engine/native/keys/key_column.hpp"
@@ -28,9 +27,5 @@ class NumberSet {
   std::uint64_t mask_ = 0;
   bool is_empty_ = true;
 };
-
-/// Each value of a column once, ascending, by a bit for each number from the least to the greatest one;
-/// nothing where these are so far apart that a sort takes less time. No value is null.
-std::optional<std::vector<std::uint64_t>> distinct_numbers(const KeyColumn& column);
 
 }  // namespace bamquery

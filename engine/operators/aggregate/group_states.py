@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
-from typing import Any, Final, Generic
+from typing import Any, Final, Generic, Protocol, runtime_checkable
 
 from bamquery.engine.device import Aggregation, Frame, GroupState
 from bamquery.engine.execution.context import ExecutionContext
@@ -47,6 +47,15 @@ _FEW_REPEATED: Final = 0.75
 """Groups left of those that were merged, from which on merging does not pay before files are full."""
 
 
+@runtime_checkable
+class SplicingAggregation(Protocol):
+    """A `bamquery.engine.device.Aggregation` that can see that states have hardly any key in common."""
+
+    def splice(self, states: Sequence[Any]) -> list[Any] | None:
+        """States of the same groups, none of which has a key of another one; None if merging is worth it."""
+        ...
+
+
 class GroupStates(Generic[Frame]):
     """Merged states, and younger ones that wait until they outweigh them.
 
@@ -71,7 +80,8 @@ class GroupStates(Generic[Frame]):
         self._profile = profile
         self._level = level
         self._repeated = level > 0  # files put states together as they are
-        self._merged: list[GroupState] = []  # one, or one for each place
+        self._merged: list[GroupState] = []  # one, or one for each place, or such as are apart
+        self._is_spliced = False
         self._pending: list[GroupState] = []  # younger, in the rows' order
         self._merged_groups = self._pending_groups = 0
         self._merged_bytes = self._pending_bytes = 0
@@ -195,9 +205,12 @@ class GroupStates(Generic[Frame]):
         self._merged.clear()
         self._pending.clear()
         self._merged_groups = self._merged_bytes = self._pending_groups = self._pending_bytes = 0
+        self._is_spliced = False
         return states
 
     def _merge(self) -> None:
+        if self._splice():
+            return
         size = self._context.device.task_size
         held = self._merged_bytes + self._pending_bytes
         large = held > self._split_bytes and self._worth_places > 1
@@ -216,6 +229,30 @@ class GroupStates(Generic[Frame]):
         self._pending_groups = self._pending_bytes = 0
         self._merged_groups = sum(state.groups for state in self._merged)
         self._merged_bytes = sum(state.nbytes for state in self._merged)
+
+    def _splice(self) -> bool:
+        """Where groups are many and few states have the same ones, put these together and leave others apart.
+
+        So it is where rows come nearly in the order of a key: nothing else need be looked up or copied.
+        """
+        many = self._merged_groups + self._pending_groups > _SPLIT_GROUPS * self._context.device.task_size
+        hashed = len(self._merged) > 1 and not self._is_spliced
+        if not many or hashed or self._repeated or not isinstance(self._aggregation, SplicingAggregation):
+            return False
+        if not self._pending:
+            return self._is_spliced
+        states = [*self._merged, *self._pending]
+        spliced = self._aggregation.splice([state for state in states if state.groups])
+        self._is_spliced = spliced is not None
+        if spliced is None:
+            self._pending[:0] = drain_list(self._merged)
+            return False
+        self._take_all()
+        self._merged.extend(spliced)
+        self._is_spliced = True
+        self._merged_groups = sum(state.groups for state in self._merged)
+        self._merged_bytes = sum(state.nbytes for state in self._merged)
+        return True
 
     @property
     def _first_places(self) -> int:
@@ -262,7 +299,7 @@ class GroupStates(Generic[Frame]):
         """What is held and allocators keep beside it, and what is being merged: a place for each thread."""
         held = self._merged_bytes + self._pending_bytes
         places = len(self._merged)
-        if places <= 1:
+        if places <= 1 or self._is_spliced:
             return 2 * held
         merging = held * min(self._context.threads + 1, places) // places
         return held + held // _UNUSED + _MERGING * merging

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Generic
 
 import pyarrow as pa
@@ -98,6 +99,14 @@ class Operator(ABC, Generic[Frame]):
         """
         return False
 
+    def join_filters(self) -> Sequence[tuple[Expression, DynamicFilter]]:
+        """What joins below tell scans of its columns, before rows are read: all its rows fulfil it."""
+        return ()
+
+    def build_paths(self) -> Sequence[tuple[Operator[Frame], ...]]:
+        """To each join that can read its build side before it is asked for rows: from this operator on."""
+        return ()
+
     def top_n_bound(self, key: SortKey, count: int) -> DynamicCondition | None:
         """What the first `count` rows in the order of `key` fulfil, if that is known before any is read.
 
@@ -149,12 +158,22 @@ class Operator(ABC, Generic[Frame]):
         finally:
             produced.close()
 
-    def _next_measured(self, produced: Iterator[Frame]) -> Frame | None:
+    def count_seconds_below(self, seconds: float) -> None:
+        """Time was spent in an operator below while this one was not asked for rows."""
+        self._total_seconds += seconds
+
+    @contextmanager
+    def measured(self) -> Iterator[None]:
+        """Time that is spent here meanwhile is this operator's, but for that of its children."""
         started = time.perf_counter()
         below = sum(child._total_seconds for child in self.children)
         try:
-            return next(produced, None)
+            yield
         finally:
             elapsed = time.perf_counter() - started
             self._total_seconds += elapsed
             self.profile.seconds += elapsed - (sum(c._total_seconds for c in self.children) - below)
+
+    def _next_measured(self, produced: Iterator[Frame]) -> Frame | None:
+        with self.measured():
+            return next(produced, None)

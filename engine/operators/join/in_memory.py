@@ -39,7 +39,7 @@ class InMemoryJoin(Generic[Frame]):
 
     def join(self, probe: ProbeRows[Frame], build: Iterable[Frame]) -> Generator[Frame, None, None]:
         """See `JoinStrategy`."""
-        yield from self.join_sides(probe, self._make_sides(list(build)))
+        yield from self.join_sides(probe, self.make_sides(list(build)))
 
     def join_sides(
         self, probe: ProbeRows[Frame], sides: Sequence[BuildSide[Frame]]
@@ -57,7 +57,8 @@ class InMemoryJoin(Generic[Frame]):
         self._summary.publish()
         yield from probe_sides(task, probe, sides)
 
-    def _make_sides(self, frames: list[Frame]) -> Sequence[BuildSide[Frame]]:
+    def make_sides(self, frames: list[Frame]) -> Sequence[BuildSide[Frame]]:
+        """All build rows, ready to be found; the list may be emptied."""
         task, context, condition = self._task, self._task.context, self._task.condition
         device = context.device
         for frame in frames:

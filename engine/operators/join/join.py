@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from functools import partial
 from itertools import chain
 from typing import Final, Generic
@@ -16,10 +16,17 @@ from bamquery.engine.operators.base.dynamic_filter import DynamicFilter
 from bamquery.engine.operators.base.frame_sizing import coalesce_frames, drain_list
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.join.block_nested_loop import BlockNestedLoopJoin
-from bamquery.engine.operators.join.build_side import collect_build_side
+from bamquery.engine.operators.join.build_order import CollectedBuild, ReadBuild, read_builds
+from bamquery.engine.operators.join.build_side import BuildSide, collect_build_side
 from bamquery.engine.operators.join.hybrid_hash import HybridHashJoin
 from bamquery.engine.operators.join.in_memory import InMemoryJoin, probe_sides
-from bamquery.engine.operators.join.key_filter import KeySummary, key_filters, push_filter_to_sides
+from bamquery.engine.operators.join.key_filter import (
+    KeySummary,
+    filters_of_rows,
+    key_filters,
+    push_filter_to_sides,
+    push_filters_of_probe,
+)
 from bamquery.engine.operators.join.keys_only import KeysOnlyJoin
 from bamquery.engine.operators.join.pairs import JoinCondition
 from bamquery.engine.operators.join.partitions import MOST_LEVELS
@@ -62,6 +69,9 @@ class Join(Operator[Frame], Generic[Frame]):
         self._encodes = False
         self._keeps_build = False
         self._kept: KeptBuild[Frame] | None = None
+        self._knows_probe = False
+        self._read: ReadBuild[Frame] | None = None
+        self.build_estimate = 0.0
 
     def keep_build(self) -> None:
         """Build rows are the same in each run: keep them where they fit in memory. Called before it runs."""
@@ -81,6 +91,25 @@ class Join(Operator[Frame], Generic[Frame]):
         """Once the build rows are known, let scans of the other side read less. Called before it runs."""
         self._dynamic_filters = key_filters(self.children[0], self._kind, self._condition)
         self.runs_again = not self._dynamic_filters
+
+    def filter_build_by_chain(self, build_estimate: float) -> None:
+        """Let joins below the probe side be read first where scans of the build side read less by them.
+
+        `build_estimate`: build rows, as far as known. Called before it runs.
+        """
+        self.build_estimate = build_estimate
+        if self._kind == "inner":
+            self._knows_probe = push_filters_of_probe(self.children[0], self.children[1], self._condition)
+
+    def join_filters(self) -> Sequence[tuple[Expression, DynamicFilter]]:
+        """Those of its own keys, and of joins below the probe side."""
+        return filters_of_rows(self.children[0], self._kind, self._condition, self._dynamic_filters)
+
+    def build_paths(self) -> Sequence[tuple[Operator[Frame], ...]]:
+        """Its own, and those below the probe side."""
+        if self._kind != "inner" or self._keeps_build or self._probe_first_filters:
+            return []
+        return [(self,), *((self, *path) for path in self.children[0].build_paths())]
 
     def filter_build(self) -> bool:
         """Read probe rows first, so that scans of the build side read less; whether any can."""
@@ -113,17 +142,69 @@ class Join(Operator[Frame], Generic[Frame]):
             if not task.gives_nothing(sum(side.rows for side in self._kept.sides)):
                 yield from probe_sides(task, probe, self._kept.sides)
             return
-        self.profile.details["build_rows"] = 0
+        if self._read is None:
+            self.profile.details["build_rows"] = 0
         if not self._probe_first_filters:
-            yield from self._join_sides(context, probe)
+            yield from self._join_chain(context, probe)
             return
         with probe_first(context, self.children[0], self._condition, self._probe_first_filters) as probed:
             if probed is not None:
                 yield from self._join_sides(context, probed)
 
+    def _join_chain(
+        self, context: ExecutionContext[Frame], probe: ProbeRows[Frame]
+    ) -> Generator[Frame, None, None]:
+        """As `_join_sides`; build sides of all joins below the probe side are read before, if that helps."""
+        paths = self.build_paths() if self._read is None else []
+        joins = [path[-1] for path in paths if isinstance(path[-1], Join)]
+        if not any(join._knows_probe for join in joins):
+            yield from self._join_sides(context, probe)
+            return
+        try:
+            if read_builds(context, paths, joins):
+                yield from self._join_sides(context, probe)
+        finally:
+            for join in joins:
+                join.forget_build()
+
+    def read_build(self, context: ExecutionContext[Frame]) -> bool:
+        """See `ReadsAhead`."""
+        with ExitStack() as resources:
+            self.profile.details["build_rows"] = 0
+            kept: KeptBuild[Frame] = KeptBuild(context.memory.reservation("JOIN"))
+            resources.callback(kept.memory.close)
+            build = resources.enter_context(closing(self.children[1].frames(context)))
+            summary = resources.enter_context(KeySummary(context, self._condition, self._dynamic_filters))
+            chunks = resources.enter_context(closing(coalesce_frames(context, build)))
+            frames, beyond = collect_build_side(context, chunks, kept.memory)
+            rows = CollectedBuild(frames, beyond, chunks)
+            sides: Sequence[BuildSide[Frame]] | None = None
+            task = self._task(context, kept)
+            if beyond is None:
+                sides = InMemoryJoin(task, summary).make_sides(list(drain_list(frames)))
+                summary.publish()
+            may_have_rows = sides is None or not task.gives_nothing(sum(side.rows for side in sides))
+            self._read = ReadBuild(kept, summary, rows, sides, resources.pop_all())
+        return may_have_rows
+
+    def forget_build(self) -> None:
+        """See `ReadsAhead`."""
+        if self._read is not None:
+            read, self._read = self._read, None
+            read.resources.close()
+
     def _join_sides(
         self, context: ExecutionContext[Frame], probe: ProbeRows[Frame]
     ) -> Generator[Frame, None, None]:
+        if self._read is not None:
+            read, self._read = self._read, None
+            with read.resources:
+                task = self._task(context, read.kept)
+                if read.sides is None:
+                    yield from self._join_collected(task, read.summary, probe, read.rows)
+                else:
+                    yield from InMemoryJoin(task, read.summary).join_sides(probe, read.sides)
+            return
         kept: KeptBuild[Frame] = KeptBuild(context.memory.reservation("JOIN"))
         try:
             with (
@@ -159,26 +240,36 @@ class Join(Operator[Frame], Generic[Frame]):
         build: Generator[Frame, None, None],
     ) -> Generator[Frame, None, None]:
         """All of both sides, or one of the partitions that they were split into `task.level` times."""
-        strategy: JoinStrategy[Frame]
         if task.condition.only_keys_matter(task.kind):
-            strategy = KeysOnlyJoin(task, summary)
-            yield from strategy.join(probe, build)
+            yield from KeysOnlyJoin(task, summary).join(probe, build)
             return
-        device, memory = task.context.device, task.memory
         with closing(coalesce_frames(task.context, build)) as chunks:
-            frames, beyond = collect_build_side(task.context, chunks, memory)
-            rows: Iterable[Frame] = drain_list(frames)
-            if beyond is None:
-                strategy = InMemoryJoin(task, summary)
+            frames, beyond = collect_build_side(task.context, chunks, task.memory)
+            rows = CollectedBuild(frames, beyond, chunks)
+            yield from self._join_collected(task, summary, probe, rows)
+
+    def _join_collected(
+        self,
+        task: JoinTask[Frame],
+        summary: KeySummary[Frame],
+        probe: ProbeRows[Frame],
+        build: CollectedBuild[Frame],
+    ) -> Generator[Frame, None, None]:
+        """The same once as many build rows have been read as fit in memory, or all of them."""
+        strategy: JoinStrategy[Frame]
+        memory = task.memory
+        rows: Iterable[Frame] = drain_list(build.frames)
+        if build.beyond is None:
+            strategy = InMemoryJoin(task, summary)
+        else:
+            # Nothing will be made of them: what is left of the memory is for the list of their keys.
+            memory.resize(min(memory.held, sum(map(task.context.device.nbytes, build.frames))))
+            rows = summary.observe_rows(chain(rows, [build.beyond], build.rest))
+            if task.condition.build_keys and task.level < MOST_LEVELS:
+                strategy = HybridHashJoin(task, summary, self._join_level)
             else:
-                # Nothing will be made of them: what is left of the memory is for the list of their keys.
-                memory.resize(min(memory.held, sum(map(device.nbytes, frames))))
-                rows = summary.observe_rows(chain(rows, [beyond], chunks))
-                if task.condition.build_keys and task.level < MOST_LEVELS:
-                    strategy = HybridHashJoin(task, summary, self._join_level)
-                else:
-                    strategy = BlockNestedLoopJoin(task)
-            yield from strategy.join(probe, rows)
+                strategy = BlockNestedLoopJoin(task)
+        yield from strategy.join(probe, rows)
 
 
 def _keys(condition: JoinCondition) -> list[str]:

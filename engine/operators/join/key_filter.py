@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Generic
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bamquery.closeable import Closeable
 from bamquery.engine.device import Device, Frame
@@ -16,17 +14,17 @@ from bamquery.engine.execution.memory_budget import Reservation
 from bamquery.engine.operators.base.dynamic_filter import DynamicCondition, DynamicFilter, has_ordered_bounds
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.join.distinct_values import distinct_values
+from bamquery.engine.operators.join.key_bounds import key_bounds
 from bamquery.engine.operators.join.pairs import JoinCondition
 from bamquery.plan.expressions import (
     AggregateCall,
-    ColumnRef,
     Expression,
     Literal,
     Members,
     referenced_columns,
 )
 from bamquery.plan.format import format_expression
-from bamquery.plan.nodes import Field, JoinKind
+from bamquery.plan.nodes import JoinKind
 from bamquery.plan.rewriting import renumber
 
 _KINDS: Final = frozenset({"inner", "semi", "right"})
@@ -37,8 +35,6 @@ _MOST_VALUES: Final = 64
 """Different keys that are named one by one; more are a column."""
 _MOST_ROWS: Final = 1 << 20
 """Build rows beyond which nobody collects their keys."""
-_FEW_ROWS: Final = 1 << 17
-"""Build rows of a frame whose keys are copied from a GPU as they are."""
 _MOST_BYTES: Final = 1 << 24
 """Of collected keys."""
 _COPIES: Final = 2
@@ -48,7 +44,6 @@ _TABLE_BYTES: Final = 256
 _LARGEST_TABLE: Final = 1 << 24
 _MOST_JOINS: Final = 32
 """Joins that a condition is taken down through."""
-_COUNTS: Final = (Field("rows", pa.int64()), Field("values", pa.int64()))
 
 
 def key_filters(
@@ -63,6 +58,40 @@ def key_filters(
             dynamic_filter = DynamicFilter(f"keys of a join, {format_expression(build_key)}")
             if has_ordered_bounds(key.type) and probe.push_dynamic_filter(key, dynamic_filter):
                 taken[number] = dynamic_filter
+    return taken
+
+
+def filters_of_rows(
+    probe: Operator[Any], kind: JoinKind, condition: JoinCondition, taken: Mapping[int, DynamicFilter]
+) -> list[tuple[Expression, DynamicFilter]]:
+    """See `Operator.join_filters`; `taken`: what a join has given scans, by the number of the key."""
+    if kind != "inner":
+        return []
+    width = len(probe.fields)
+    known = list(probe.join_filters())
+    known += [(condition.probe_keys[number], own) for number, own in taken.items()]
+    for key, other, nulls_equal in zip(
+        condition.probe_keys, condition.build_keys, condition.nulls_equal, strict=True
+    ):
+        if not nulls_equal:
+            places = {index: index + width for index in referenced_columns(other)}
+            known += [(renumber(other, places), own) for value, own in known if value == key]
+    return known
+
+
+def push_filters_of_probe(probe: Operator[Any], build: Operator[Any], condition: JoinCondition) -> bool:
+    """What joins below the probe side will know of keys, to scans of the build side; whether one takes it.
+
+    For joins that have no use for build rows without a partner.
+    """
+    taken = False
+    for value, known in probe.join_filters():
+        for key, other, nulls_equal in zip(
+            condition.probe_keys, condition.build_keys, condition.nulls_equal, strict=True
+        ):
+            if key == value and not nulls_equal and known.joins < _MOST_JOINS:
+                known.joins += 1
+                taken |= build.push_dynamic_filter(other, known)
     return taken
 
 
@@ -116,6 +145,7 @@ class KeySummary(Closeable, Generic[Frame]):
         device = context.device
         self._device = device
         self._memory = context.memory.reservation("keys of a JOIN", spare=True)
+        self._is_published = False
         self._keys = {
             number: _OneKeySummary(
                 device,
@@ -155,37 +185,15 @@ class KeySummary(Closeable, Generic[Frame]):
             yield frame
 
     def publish(self) -> None:
-        """Tell the scans; the other side has not been read yet."""
-        for key in self._keys.values():
-            key.publish()
+        """Tell the scans, once; the other side has not been read yet."""
+        if not self._is_published:
+            self._is_published = True
+            for key in self._keys.values():
+                key.publish()
 
     def close(self) -> None:
         """Give back the memory of the keys."""
         self._memory.close()
-
-
-@dataclass(frozen=True, slots=True)
-class _SeenKeys:
-    """Of some build rows: how many, how many of their keys are not null, and the bounds of these."""
-
-    rows: int
-    valid: int
-    least: pa.Scalar[Any]
-    greatest: pa.Scalar[Any]
-
-
-def _seen_keys(column: pa.Array[Any]) -> _SeenKeys:
-    ends: Any = pc.min_max(column)
-    return _SeenKeys(len(column), len(column) - column.null_count, ends["min"], ends["max"])
-
-
-def _bounds_of(seen: Sequence[_SeenKeys], kind: pa.DataType) -> tuple[pa.Scalar[Any], pa.Scalar[Any]]:
-    """Of all keys together; null where there is none."""
-    if len(seen) == 1:
-        return seen[0].least, seen[0].greatest
-    ends = [end for keys in seen for end in (keys.least, keys.greatest)]
-    together: Any = pc.min_max(pa.array([end.as_py() for end in ends], kind))
-    return together["min"], together["max"]
 
 
 class _OneKeySummary(Generic[Frame]):
@@ -202,20 +210,7 @@ class _OneKeySummary(Generic[Frame]):
         self._key = key
         self._dynamic_filter = dynamic_filter
         self._nulls_equal = nulls_equal
-        column = ColumnRef(0, "key", key.type)
-        self._bounds = device.aggregation(
-            (),
-            [
-                AggregateCall("count_star", (), pa.int64()),
-                AggregateCall("count", (column,), pa.int64()),
-                AggregateCall("min", (column,), key.type),
-                AggregateCall("max", (column,), key.type),
-            ],
-        )
-        self._groups = device.aggregation((column,), ())
-        self._fields = (*_COUNTS, Field("least", key.type), Field("greatest", key.type))
-        self._states: list[Any] = []
-        self._seen: list[_SeenKeys] = []
+        self._bounds = key_bounds(device, key.type)
         self._rows = 0
         # Floating-point numbers are told apart by more than they are compared by: their bounds are enough.
         self._names_values = not pa.types.is_floating(key.type)
@@ -226,36 +221,17 @@ class _OneKeySummary(Generic[Frame]):
         self.add_column(self._device.evaluate([self._key], frame))
 
     def add_column(self, keys: Frame) -> None:
-        device = self._device
-        rows = device.row_count(keys)
-        self._rows += rows
+        self._rows += self._device.row_count(keys)
         if self._rows > _MOST_ROWS:
             self._name_none()
-        found: pa.Array[Any] | None = None
-        if self._names_values and rows <= _FEW_ROWS and device.task_size > 1:
-            # One copy of them costs less than asking a GPU what is to be known.
-            column = device.to_arrow(keys, [Field("key", self._key.type)]).column(0)
-            self._seen.append(_seen_keys(column))
-            found = distinct_values([column])
-        else:
-            self._states.append(self._bounds.partial(keys))
-        if not self._names_values:
+        found = self._bounds.add(keys, distinct=self._names_values)
+        if found is None:
             return
-        found = self._distinct(keys) if found is None else found
         self._bytes += found.nbytes
         if self._bytes <= _MOST_BYTES and self._hold(_COPIES * self._bytes + self._table_bytes(len(found))):
             self._values.append(found)
         else:
             self._name_none()
-
-    def _distinct(self, keys: Frame) -> pa.Array[Any]:
-        """Each key of a frame once, no null."""
-        device, field = self._device, Field("key", self._key.type)
-        if device.task_size == 1:
-            return distinct_values([device.to_arrow(keys, [field]).column(0)])
-        groups = self._groups.final(self._groups.partial(keys))
-        once: pa.Array[Any] = pc.drop_null(device.to_arrow(groups, [field]).column(0))
-        return once
 
     def _table_bytes(self, more: int) -> int:
         values = more + sum(map(len, self._values))
@@ -274,19 +250,11 @@ class _OneKeySummary(Generic[Frame]):
         self._hold(0)
 
     def publish(self) -> None:
-        seen = list(self._seen)
-        if self._states:
-            merged = self._bounds.final(self._bounds.merge(self._states))
-            rows, values, low, high = (
-                column[0] for column in self._device.to_arrow(merged, self._fields).columns
-            )
-            seen.append(_SeenKeys(rows.as_py(), values.as_py(), low, high))
-        if not seen:
+        if not self._rows:
             return
-        valid = sum(keys.valid for keys in seen)
-        least, greatest = _bounds_of(seen, self._key.type)
-        or_null = self._nulls_equal and valid < sum(keys.rows for keys in seen)
-        if not valid:
+        values, least, greatest = self._bounds.extremes()
+        or_null = self._nulls_equal and values < self._rows
+        if not values:
             if or_null:
                 self._dynamic_filter.set_conditions([DynamicCondition(None)])
             return  # else no row has a partner, which the join sees by itself

@@ -40,7 +40,7 @@ def lower_join(
     left, right = estimated_rows(plan.left), estimated_rows(plan.right)
     keeps_left, keeps_right = _stays(plan.left, plan.right), _stays(plan.right, plan.left)
     if plan.kind in _SWAPPED and (keeps_left or (left < right and not keeps_right)):
-        return _swap_sides(plan, probe, build, dynamic_filters=dynamic_filters, keeps=keeps_left)
+        return _swap_sides(plan, probe, build, left, dynamic_filters=dynamic_filters, keeps=keeps_left)
     join = Join(probe, build, plan.kind, join_condition(plan), plan.fields)
     if keeps_right:
         _keep(join, dynamic_filters=dynamic_filters)
@@ -48,6 +48,7 @@ def lower_join(
     few = 2 * left <= right and left <= MOST_ROWS
     if dynamic_filters and not (few and join.filter_build()):
         join.filter_probe()
+        join.filter_build_by_chain(right)
     return join
 
 
@@ -160,9 +161,15 @@ def _renumber_for_right(expression: Expression, width: int) -> Expression:
 
 
 def _swap_sides(
-    plan: nodes.Join, left: Operator[Any], right: Operator[Any], *, dynamic_filters: bool, keeps: bool
+    plan: nodes.Join,
+    left: Operator[Any],
+    right: Operator[Any],
+    rows: float,
+    *,
+    dynamic_filters: bool,
+    keeps: bool,
 ) -> Operator[Any]:
-    """The join with its sides in each other's place, and its columns back in theirs."""
+    """The join with its sides in each other's place, and its columns back in theirs; `rows`: of the left."""
     left_width, right_width = len(plan.left.fields), len(plan.right.fields)
     places = {i: right_width + i for i in range(left_width)}
     places |= {left_width + i: i for i in range(right_width)}
@@ -173,5 +180,6 @@ def _swap_sides(
         _keep(join, dynamic_filters=dynamic_filters)
     elif dynamic_filters:
         join.filter_probe()
+        join.filter_build_by_chain(rows)
     columns = [ColumnRef(places[i], field.name, field.type) for i, field in enumerate(plan.fields)]
     return Project(join, columns, plan.fields)

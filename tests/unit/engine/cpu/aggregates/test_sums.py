@@ -9,12 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from bamquery.engine.cpu.aggregates.accumulator import Gathered
 from bamquery.engine.cpu.aggregates.counts import Count
 from bamquery.engine.cpu.aggregates.sums import (
     ExactAverage,
     ExactSum,
     FloatAverage,
     FloatSum,
+    limb_count,
 )
 from bamquery.errors import ExecutionError
 
@@ -66,6 +68,37 @@ def test_states_of_large_and_of_small_sums_are_alike(kind: pa.DataType) -> None:
     joined = [np.concatenate([np.asarray(a), np.asarray(b)]) for a, b in zip(wide, narrow, strict=True)]
     answer = accumulator.final(accumulator.merge(tuple(joined), np.array([0, 1, 0, 1]), 2))
     assert answer.to_pylist() == [Decimal(least + 0 + 1), Decimal(most + 1 + most - 1 + 0)]
+
+
+def _gathered(sums: list[int]) -> Gathered:
+    words = np.array([[(n & (2**64 - 1)) - (n >> 63 & 1) * 2**64, n >> 64] for n in sums], np.int64)
+    return Gathered(np.ones(len(sums), np.int64), np.zeros(0, np.int64), words.reshape(-1, 2))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("sums", [[5, -7], [2**63 - 1, 1], [2**63, -(2**63) - 1], [2**70, -(2**70)]], ids=str)
+def test_states_of_programs_are_as_others(kind: pa.DataType, sums: list[int]) -> None:
+    """In 64 bits where all fit; merged with others, and as files have them, in limbs."""
+    if kind.bit_width < 64 and max(sums) >= 2**64:
+        return  # so many rows there are not
+    for accumulator in (ExactSum(TOTAL, limb_count(kind)), ExactAverage(0, limb_count(kind))):
+        own = accumulator.from_program(kind, _gathered(sums))
+        assert (len(own) == 2) == all(-(2**63) <= total < 2**63 for total in sums)
+        other = accumulator.partial(_column([1, 0, 3], kind), np.array([0, 1, 1]), 2)
+        assert len(accumulator.unfold(own)) == len(other)
+        assert accumulator.unfold(other) == other
+        for states in ([own, other], [other, own], [own, own]):
+            aligned = accumulator.align(states)
+            assert len({len(state) for state in aligned}) == 1
+            joined = tuple(np.concatenate([*map(np.asarray, parts)]) for parts in zip(*aligned, strict=True))
+            merged = accumulator.merge(joined, np.array([0, 1, 0, 1]), 2)
+            totals = [sum(part) for part in zip(*(sums if s is own else [1, 3] for s in states), strict=True)]
+            if isinstance(accumulator, ExactSum):
+                assert accumulator.final(merged).to_pylist() == [*map(Decimal, totals)]
+            else:
+                counts = np.asarray(merged[-1]).tolist()
+                means = [total / count for total, count in zip(totals, counts, strict=True)]
+                assert accumulator.final(merged).to_pylist() == pytest.approx(means)
 
 
 @pytest.mark.parametrize("sign", [1, -1])

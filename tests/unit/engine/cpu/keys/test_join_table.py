@@ -105,10 +105,15 @@ def test_nulls_without_a_type() -> None:
 def test_memory_of_tables() -> None:
     rows = 1 << 10
     numbers = np.arange(rows)
+    bits = 16 * rows // 64
     unique = CpuJoinTable(_batch(pa.array(numbers)), [False])
-    assert unique.nbytes <= 4 * (rows + 2), "a row for each number, and no lists"
+    assert unique.nbytes == bits, "a bit for each number, and how many are before it"
+    turned = CpuJoinTable(_batch(pa.array(numbers[::-1])), [False])
+    assert turned.nbytes == bits + 4 * rows, "and its row"
     repeated = CpuJoinTable(_batch(pa.array(numbers // 2)), [False])
-    assert 4 * rows < repeated.nbytes <= 4 * rows + 4 * (rows // 2 + 3), "lists, and where they begin"
+    assert repeated.nbytes == bits // 2 + 4 * (rows // 2 + 1), "and where its rows begin"
+    lists = CpuJoinTable(_batch(pa.array(numbers[::-1] // 2)), [False])
+    assert lists.nbytes <= bits // 2 + 4 * rows + 4 * (rows // 2 + 3), "and lists"
     hashed = CpuJoinTable(_batch(pa.array(numbers * 1.5)), [False])
     assert hashed.nbytes <= 16 * 2 * rows, "two slots a row"
     lists = CpuJoinTable(_batch(pa.array(numbers // 2 * 1.5)), [False])
@@ -134,16 +139,16 @@ def test_slices() -> None:
 @pytest.mark.parametrize(
     ("rows", "span", "dense"),
     [
-        (2, 65_535, True),
-        (2, 65_536, False),
-        (8192, 131_071, True),
-        (8192, 131_072, False),
+        (2, (1 << 18) - 1, True),
+        (2, 1 << 18, False),
+        (8192, (1 << 20) - 1, True),
+        (8192, 1 << 20, False),
         (2, 1 << 40, False),
     ],
 )
-def test_numbers_close_to_each_other_have_a_place_each(rows: int, span: int, dense: bool) -> None:
+def test_numbers_close_to_each_other_have_a_bit_each(rows: int, span: int, dense: bool) -> None:
     keys = np.append(np.arange(rows - 1), span)
     table = CpuJoinTable(_batch(pa.array(keys)), [False])
-    assert table.nbytes == (4 * (span + 1) if dense else 16 * max(2 * rows, 16))
+    assert table.nbytes == ((span + 1) // 4 if dense else 16 * max(2 * rows, 16))
     ((_, positions, found),) = table.matches(_batch(pa.array([span, -1, 0, span - 1])))
     assert list(zip(positions.tolist(), found.tolist(), strict=True)) == [(0, rows - 1), (2, 0)]

@@ -116,14 +116,41 @@ class Gathering:
         return state.entries
 
 
+class SplicingGathering(Gathering):
+    """One that can see whether states have hardly any key in common; `spliced`: the states, each time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spliced: list[int] = []
+
+    def splice(self, states: Sequence[State]) -> list[State] | None:
+        owners: dict[int, int] = {}
+        parts: list[dict[int, tuple[int, ...]]] = [{} for _ in states]
+        repeated = 0
+        for place, state in enumerate(states):
+            for key, rows in state.entries:
+                owner = owners.setdefault(key, place)
+                repeated += owner != place
+                parts[owner][key] = (*parts[owner].get(key, ()), *rows)
+        if 8 * repeated > len(owners):
+            return None
+        self.spliced.append(len(states))
+        return [self.state(list(part.items())) for part in parts if part]
+
+
 class Run:
     """States of rows with keys, put into `GroupStates` within a limit."""
 
     def __init__(
-        self, context: ExecutionContext[Any], keys: Sequence[int] = (), length: int = 1, level: int = 0
+        self,
+        context: ExecutionContext[Any],
+        keys: Sequence[int] = (),
+        length: int = 1,
+        level: int = 0,
+        aggregation: Gathering | None = None,
     ) -> None:
         self.context = context
-        self.aggregation = Gathering()
+        self.aggregation = aggregation or Gathering()
         self.profile = OperatorProfile("Aggregate")
         self.memory = context.memory.reservation("GROUP BY")
         self.states: GroupStates[Any] = GroupStates(

@@ -22,6 +22,7 @@ from tests.unit.engine.operators.aggregate.gathering import (
     WAITING,
     Gathering,
     Run,
+    SplicingGathering,
     WideDevice,
     make_small,
     small_context,
@@ -228,3 +229,48 @@ def test_no_step_over_many_groups_is_begun_after_a_cancel(tmp_path: Path, limit:
     assert whole > 20
     for stop in (1, 5, whole // 3, whole // 2, whole - 5):
         assert steps(stop) <= stop + 2
+
+
+def test_of_rows_in_the_order_of_their_keys_nothing_is_merged(tmp_path: Path) -> None:
+    aggregation = SplicingGathering()
+    keys = [row // 3 for row in range(3000)]
+    with (
+        small_context(ROOMY, tmp_path) as context,
+        closing(Run(context, keys, 100, aggregation=aggregation)) as run,
+    ):
+        run.add_all()
+        assert run.answer() == run.wanted
+        assert sum(aggregation.merged) < 100
+        assert not aggregation.cut
+        assert len(aggregation.spliced) < 10
+        assert len(aggregation.finished) == 30
+
+
+@pytest.mark.parametrize("limit", [ROOMY, 40_000, 10_000])
+@pytest.mark.parametrize("ordered", [0, 300, 900])
+def test_where_keys_come_again_they_are_merged_after_all(tmp_path: Path, limit: int, ordered: int) -> None:
+    """Groups that were left apart before, and such as come later, on their way to files too."""
+    choose = random.Random(ordered)
+    keys = [*range(ordered), *_keys(choose, 900, 400)]
+    with (
+        small_context(limit, tmp_path) as context,
+        closing(Run(context, keys, 40, aggregation=SplicingGathering())) as run,
+    ):
+        run.add_all()
+        assert run.answer() == run.wanted
+        assert run.memory.peak <= limit
+
+
+def test_groups_that_are_apart_go_to_files_where_others_want_their_memory(tmp_path: Path) -> None:
+    with (
+        small_context(ROOMY, tmp_path) as context,
+        closing(Run(context, [*range(600), *range(600)], 50, aggregation=SplicingGathering())) as run,
+    ):
+        for place, state in enumerate(run.rows()):
+            run.states.add(state)
+            if place == 11:
+                run.states.release_memory()
+                assert not run.memory.held
+        del state
+        assert run.answer() == run.wanted
+        assert run.spilled

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
-from bamquery.engine.cpu.device import CpuDevice
+from bamquery.engine.cpu.device import CPU, CpuDevice
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.base.dynamic_filter import DynamicFilter
 from bamquery.engine.operators.join import key_filter
@@ -154,13 +155,13 @@ def test_a_side_that_is_read_first_is_held_too() -> None:
     assert not join.runs_again
 
 
-class _LargeTasks(CpuDevice):
-    """Groups keys by itself, as devices do that want many rows at once."""
+class _FarDevice(CpuDevice):
+    """Groups keys by itself, as devices do whose rows are not the host's."""
 
-    task_size = 4
+    capabilities = replace(CPU, on_host=False)
 
 
-@pytest.mark.parametrize("device", [CpuDevice(), _LargeTasks()], ids=lambda device: type(device).__name__)
+@pytest.mark.parametrize("device", [CpuDevice(), _FarDevice()], ids=lambda device: type(device).__name__)
 def test_memory_of_the_keys_that_are_named(monkeypatch: pytest.MonkeyPatch, device: CpuDevice) -> None:
     """Twice what they take, and what finds them once they are many; nothing once they are too many."""
     columns = tuple(ColumnRef(i, name, pa.int64()) for i, name in enumerate("ab"))
@@ -189,7 +190,7 @@ def test_memory_of_the_keys_that_are_named(monkeypatch: pytest.MonkeyPatch, devi
     assert [{literal.value.as_py() for literal in one.literals} for one in filters[1].conditions] == [{7, 9}]
 
 
-@pytest.mark.parametrize("device", [CpuDevice(), _LargeTasks()], ids=lambda device: type(device).__name__)
+@pytest.mark.parametrize("device", [CpuDevice(), _FarDevice()], ids=lambda device: type(device).__name__)
 def test_keys_that_come_as_columns(device: CpuDevice) -> None:
     """Of keys that were found already, each filter takes its own."""
     columns = tuple(ColumnRef(i, name, pa.int64()) for i, name in enumerate("ab"))

@@ -41,3 +41,11 @@ def pieces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snapshot]:
 def snapshot(request: pytest.FixtureRequest) -> Snapshot:
     found: Snapshot = request.getfixturevalue(request.param)
     return found
+
+
+@pytest.fixture(autouse=True)
+def _reads_files(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reads are what these tests are about: no column stays in the GPU's memory that nobody asked to."""
+    if "test_column_cache" not in request.module.__name__:
+        session = pytest.importorskip("bamquery.engine.cuda.session")
+        monkeypatch.setattr(session.CudaSession, "cache_limit", lambda _, asked: asked or 0)

@@ -132,7 +132,7 @@ def test_a_table_is_counted_as_it_is() -> None:
 
 
 def test_what_does_not_fit_afterwards_stays_as_it_was_foreseen() -> None:
-    with _context(500) as context, context.memory.reservation("JOIN") as memory:
+    with _context(450) as context, context.memory.reservation("JOIN") as memory:
         memory.resize(400)
         make_build_side(context, _frames([30]), BY_KEY, memory, no_pairs=False)
         assert memory.held == 400

@@ -301,14 +301,13 @@ Implementation: TypeAlias = Callable[[Kernels, Sequence[Operand], pa.DataType], 
 
 
 def _is_kept(kind: pa.DataType) -> bool:
-    """Whether constants of a type are told apart by how Python writes them."""
+    """Whether constants of a type are told apart by how Python writes them, which has no dates beyond 9999."""
     types = pa.types
     return bool(
         types.is_integer(kind)
         or types.is_boolean(kind)
         or types.is_floating(kind)
         or types.is_decimal(kind)
-        or types.is_date(kind)
         or types.is_large_string(kind)
         or types.is_string(kind)
     )

@@ -301,7 +301,7 @@ Implementation: TypeAlias = Callable[[Kernels, Sequence[Operand], pa.DataType], 
 
 
 def _is_kept(kind: pa.DataType) -> bool:
-    """Whether constants of a type are told apart by how Python writes them, which has no dates beyond 9999."""
+    """Whether constants of a type are told apart by how Python writes them: it has no dates beyond 9999."""
     types = pa.types
     return bool(
         types.is_integer(kind)

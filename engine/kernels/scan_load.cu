@@ -1,6 +1,6 @@
 // Moves runs of bytes into this GPU's memory: from pinned host memory, or from files by NVMe commands.
-#include "engine/kernels/scan_copy.hpp"
 #include "engine/kernels/fetch/fetch.hpp"
+#include "engine/kernels/scan_copy.hpp"
 #include "engine/kernels/scan_launch.hpp"
 
 namespace bamquery {

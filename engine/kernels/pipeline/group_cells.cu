@@ -61,12 +61,12 @@ extern "C" __global__ void __launch_bounds__(256)
 /// How an aggregate's value is had from its words; bamquery.engine.cuda.pipeline.finished_values has the same
 /// numbers.
 enum class Finish : unsigned {
-  kWord = 0,          ///< An extreme, or a count.
-  kDecimal = 1,       ///< A sum of whole numbers, in 128 bits.
-  kMean = 2,          ///< Such a sum / (count * unit).
-  kDouble = 3,        ///< A sum of doubles.
+  kWord = 0,     ///< An extreme, or a count.
+  kDecimal = 1,  ///< A sum of whole numbers, in 128 bits.
+  kMean = 2,     ///< Such a sum / (count * unit).
+  kDouble = 3,   ///< A sum of doubles.
   kMeanOfDoubles = 4,
-  kOrderedDouble = 5, ///< An extreme of doubles.
+  kOrderedDouble = 5,  ///< An extreme of doubles.
 };
 
 struct Finishing {
@@ -149,8 +149,9 @@ extern "C" __global__ void __launch_bounds__(256) cells_finish(Finishing to, Wor
         break;
       }
       case Finish::kMean:
-        store_double(to, at, __ddiv_rn(double_of(whole_sum(value, to.high[at])),
-                                       __dmul_rn(__ll2double_rn(count), to.unit)));
+        store_double(
+            to, at,
+            __ddiv_rn(double_of(whole_sum(value, to.high[at])), __dmul_rn(__ll2double_rn(count), to.unit)));
         break;
       case Finish::kDouble:
         store_double(to, at, __longlong_as_double(value));

@@ -1,8 +1,8 @@
 // What instructions of a program are on a GPU: one thread computes one row. Instruction.hpp of the native
 // interpreter says what each one does, and the CPU's answers are the ones wanted.
 //
-// Generated text includes this and nothing else, and this includes nothing: what a program costs to compile is
-// what is here.
+// Generated text includes this and nothing else, and this includes nothing: what a program costs to compile
+// is what is here.
 #pragma once
 
 namespace bamquery {

@@ -16,8 +16,8 @@ MODULE = "bamquery.engine.cuda.device"
 
 
 class FakeCuda:
-    def __init__(self, ordinal: int, limit: int | None) -> None:
-        self.name, self.limit = f"cuda:{ordinal}", limit
+    def __init__(self, ordinal: int, limit: int | None, *, programs: bool) -> None:
+        self.name, self.limit, self.programs = f"cuda:{ordinal}", limit, programs
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +77,7 @@ def test_a_gpu_by_name(libcudf: ModuleType) -> None:
 def test_libcudf_without_a_gpu(libcudf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
-    def no_gpu(ordinal: int, limit: int | None) -> FakeCuda:
+    def no_gpu(ordinal: int, limit: int | None, *, programs: bool) -> FakeCuda:
         asked.append(ordinal)
         raise GpuError("NVIDIA's driver is not installed (no libcuda.so.1): use the CPU")
 

@@ -16,7 +16,6 @@ from bamquery.connection.database_paths import resolve_database_path
 from bamquery.connection.duckdb_names import ConnectionDuckdbNames
 from bamquery.connection.python_tables import caller_tables, python_source
 from bamquery.engine.device_factory import open_device
-from bamquery.engine.profiling.cache_use import CacheUse, CachingDevice
 from bamquery.engine.settings import Settings, SettingValues
 from bamquery.errors import BamQueryError, SqlError, foreign_errors, within_depth
 from bamquery.plan.nodes import Source
@@ -33,6 +32,7 @@ from bamquery.storage.database.database import Database
 from bamquery.text.identifiers import fold_case
 
 if TYPE_CHECKING:
+    from bamquery.engine.profiling.cache_use import CacheUse
     from bamquery.storage.database.check import CheckReport
     from bamquery.storage.tables.optimize import OptimizeReport
     from bamquery.storage.tables.vacuum import VacuumReport
@@ -337,6 +337,8 @@ class Connection(ConnectionDuckdbNames, Closeable):
         Raises:
             SettingError: there is no such device as the setting says.
         """
+        from bamquery.engine.profiling.cache_use import CachingDevice  # noqa: PLC0415 (seldom asked)
+
         chosen = self._session.settings
         device, _ = open_device(chosen.device, chosen.gpu_memory_limit, programs=chosen.programs)
         return device.cache_use() if isinstance(device, CachingDevice) else None

@@ -36,7 +36,7 @@ ENGINE = {
     *("cpu", "cpu.device", "cpu.expressions", "cpu.stored_frame"),
     *("cpu.pipeline", "cpu.pipeline.compiled_expressions", "cpu.pipeline.native_program"),
     *("pipeline", "pipeline.constants", "pipeline.instructions", "pipeline.lowering"),
-    "pipeline.register_reuse",
+    *("pipeline.outputs", "pipeline.register_reuse"),
     *("cpu.expressions.evaluation", "cpu.frame_memo", "cpu.frames", "cpu.kernels"),
     *("execution", "execution.context", "execution.memory_budget", "execution.ordered_map"),
     *(
@@ -111,7 +111,7 @@ def test_the_command_imports_what_it_needs() -> None:
     new = queried - libraries
     assert others(new, ALLOWED_WITH_OUTPUT) == []
     assert of_room(new, "storage") - STORAGE == set()
-    assert len([name for name in new if name.startswith("bamquery.")]) < 322
+    assert len([name for name in new if name.startswith("bamquery.")]) < 323
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["--help"]])

@@ -99,8 +99,9 @@ class CudaSession:
         return int(total)
 
     def _make_room(self, nbytes: int) -> bool:
-        """Whether memory that could not be had may be there now."""
-        return self.column_cache.clear() > 0
+        """Whether memory that could not be had may be there now: other limits have caches of their own."""
+        same_gpu = [one for (ordinal, _), one in list(_sessions.items()) if ordinal == self.ordinal]
+        return sum(one.column_cache.clear() for one in {self, *same_gpu}) > 0
 
     def enter(self) -> None:
         """Make this thread's CUDA calls go to this GPU."""

@@ -13,8 +13,9 @@ from bamquery.engine.cpu.aggregates.accumulator import Accumulator, Gathered, St
 from bamquery.engine.cpu.keys.grouping import Grouping
 from bamquery.engine.cpu.pipeline.native_program import NativeProgram
 from bamquery.engine.cpu.stored_frame import StoredFrame
+from bamquery.engine.pipeline.aggregate_steps import aggregate_step
 from bamquery.engine.pipeline.instructions import AggregateStep
-from bamquery.engine.pipeline.lowering import ProgramBuilder, Shape
+from bamquery.engine.pipeline.lowering import ProgramBuilder
 from bamquery.plan.expressions import AggregateCall
 
 _MOST_CODES = 2**31
@@ -30,7 +31,7 @@ class CompiledAggregates:
         steps: dict[AggregateStep, int] = {}
         self._places: dict[int, int] = {}
         for i, (call, accumulator) in enumerate(zip(calls, accumulators, strict=True)):
-            step = _step(builder, call, accumulator)
+            step = aggregate_step(builder, call, accumulator.program_kind(call))
             if step is not None:
                 self._places[i] = steps.setdefault(step, len(steps))
         builder.program.aggregates = list(steps)
@@ -58,18 +59,3 @@ class CompiledAggregates:
             i: self._accumulators[i].from_program(self._types[i], Gathered(*states[place]))
             for i, place in self._places.items()
         }
-
-
-def _step(builder: ProgramBuilder, call: AggregateCall, accumulator: Accumulator) -> AggregateStep | None:
-    kind = None if call.order or len(call.arguments) > 1 else accumulator.program_kind(call)
-    if kind is None:
-        return None
-    argument = builder.add(call.arguments[0]) if call.arguments else None
-    kept = None if call.filter is None else builder.add(call.filter)
-    if (call.arguments and argument is None) or (call.filter is not None and kept is None):
-        return None
-    if argument is not None and argument.shape is Shape.FLAG and call.function != "count":
-        return None
-    return AggregateStep(
-        kind, None if argument is None else argument.register, None if kept is None else kept.register
-    )

@@ -53,11 +53,13 @@ def scan_columns(
     missing = {name: key for name, key in zip(names, keys, strict=True) if name not in held}
     here = [key for name, key in zip(names, keys, strict=True) if name in held]
     if missing and not _fetch(session, device, work, missing, held, here, limit):
+        columns = work.profile.columns
+        before = {name: columns[name].counters.bytes for name in missing}
         try:
             yield from scan_on_gpu(session, device, work)
         finally:
             for name, key in missing.items():
-                session.column_cache.note_read(key, work.profile.columns[name].counters.bytes)
+                session.column_cache.note_read(key, columns[name].counters.bytes - before[name])
         return
     yield from _CachedScan(session, device, work, held).frames()
 
@@ -100,8 +102,10 @@ def _fetch(  # noqa: PLR0917 - of one scan
             together = device.concatenate([device.select(frame, [place]) for frame in frames])
             held[name] = cached(name, together.columns[0])
             if not cache.put(key, held[name], limit, [*kept, *missing.values()]):
+                cache.refuse(missing.values())
                 return False
     except MemoryLimitError:
+        cache.refuse(missing.values())
         return False
     return True
 
@@ -133,6 +137,9 @@ class _CachedScan:
         self._work = work
         schema = work.plan.schema
         self._held = {schema.get_field_index(name): one.column for name, one in held.items()}
+        self._sizes = {schema.get_field_index(name): one.nbytes for name, one in held.items()}
+        self._needed: set[int] = set()
+        """Columns whose rows have been counted, of the piece that is in work."""
         self._rows = sum(fragment.rows for fragment in work.fragments)
 
     def frames(self) -> Generator[CudaFrame, None, None]:
@@ -142,7 +149,9 @@ class _CachedScan:
         for begin in range(0, self._rows, _PIECE):
             self._work.check()
             rows = min(_PIECE, self._rows - begin)
-            self._count(rows)
+            self._needed.clear()
+            with self._work.profile.lock:
+                self._work.profile.rows_scanned += rows
             columns = tuple(self._held)
             whole = make_frame([self._held[column] for column in columns], self._rows)
             frame = _Columns(self._device.slice(whole, begin, rows), columns)
@@ -162,6 +171,7 @@ class _CachedScan:
             frame = self._keep(frame, [step], waiting)
         if not frame.frame.rows:
             return None
+        self._count(plan.outputs, frame.frame.rows)
         return frame.select(self._device, plan.outputs)
 
     def _keep(self, frame: _Columns, steps: Sequence[FilterStep], waiting: Sequence[FilterStep]) -> _Columns:
@@ -170,6 +180,7 @@ class _CachedScan:
         columns = tuple(dict.fromkeys(column for step in steps for column in step.columns))
         condition = _conjunction(steps, columns, plan)
         before = frame.frame.rows
+        self._count(columns, before)
         passed = device.matching_positions(condition, frame.select(device, columns))
         if len(steps) == 1:
             plan.order.learn(steps[0], before, len(passed))
@@ -177,13 +188,17 @@ class _CachedScan:
         kept = frame.select(device, wanted)
         return _Columns(kept if len(passed) == before else device.take(kept, passed), wanted)
 
-    def _count(self, rows: int) -> None:
-        profile = self._work.profile
+    def _count(self, columns: Sequence[int], rows: int) -> None:
+        """So many rows of columns are looked at, of each the first time that somebody does."""
+        profile, schema = self._work.profile, self._work.plan.schema
         with profile.lock:
-            profile.rows_scanned += rows
-            for column in profile.columns.values():
-                column.cached += 1
-                column.rows_needed += rows
+            for column in columns:
+                if column not in self._needed:
+                    self._needed.add(column)
+                    figures = profile.columns[schema.field(column).name]
+                    figures.cached += 1
+                    figures.rows_needed += rows
+                    figures.bytes_needed += self._sizes[column] * rows // self._rows
 
 
 class _Columns:

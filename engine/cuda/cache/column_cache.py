@@ -92,6 +92,13 @@ class ColumnCache:
             if wanted is not None:
                 wanted.read += nbytes
 
+    def refuse(self, keys: Iterable[ColumnKey]) -> None:
+        """There was no room for columns: as much as they are must be read of them before the next attempt."""
+        with self._lock:
+            for key in keys:
+                if key in self._wanted:
+                    self._wanted[key].read = 0
+
     def admits(
         self,
         sizes: Mapping[ColumnKey, tuple[int, int]],

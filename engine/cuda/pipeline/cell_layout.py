@@ -17,11 +17,13 @@ class WordKind(enum.IntEnum):
     SUM_DOUBLES = 1
     LEAST = 2
     GREATEST = 3
+    LOW_SUM = 4
+    """Of low halves, which the next word has the high ones of: what is beyond 32 bits goes there."""
 
 
 _VALUE_WORDS = {
     AggregateKind.COUNT: (),
-    AggregateKind.SUM: (WordKind.SUM, WordKind.SUM),
+    AggregateKind.SUM: (WordKind.LOW_SUM, WordKind.SUM),
     AggregateKind.SUM_DOUBLES: (WordKind.SUM_DOUBLES,),
     AggregateKind.LEAST: (WordKind.LEAST,),
     AggregateKind.LEAST_DOUBLE: (WordKind.LEAST,),

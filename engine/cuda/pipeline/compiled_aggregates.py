@@ -27,8 +27,9 @@ from bamquery.engine.cuda.pipeline.group_cells import (
     finish_cells,
     merge_cells,
 )
+from bamquery.engine.pipeline.aggregate_steps import aggregate_step
 from bamquery.engine.pipeline.instructions import AggregateKind, AggregateStep
-from bamquery.engine.pipeline.lowering import ProgramBuilder, Shape
+from bamquery.engine.pipeline.lowering import ProgramBuilder
 from bamquery.plan.expressions import AggregateCall
 
 _KEPT: Final = 256
@@ -143,7 +144,7 @@ def compile_aggregates(calls: tuple[AggregateCall, ...]) -> CompiledAggregates |
     for call, accumulator in zip(calls, accumulators, strict=True):
         if not isinstance(accumulator, ReductionAggregate):
             return None
-        step = _step(builder, call, accumulator)
+        step = aggregate_step(builder, call, accumulator.program_kind(call))
         if step is None:
             return None
         steps.append(step)
@@ -152,20 +153,3 @@ def compile_aggregates(calls: tuple[AggregateCall, ...]) -> CompiledAggregates |
         return None
     made = CompiledAggregates(calls, known, steps, builder)
     return made if made.fits else None
-
-
-def _step(
-    builder: ProgramBuilder, call: AggregateCall, accumulator: ReductionAggregate
-) -> AggregateStep | None:
-    kind = None if call.order or len(call.arguments) > 1 else accumulator.program_kind(call)
-    if kind is None:
-        return None
-    argument = builder.add(call.arguments[0]) if call.arguments else None
-    kept = None if call.filter is None else builder.add(call.filter)
-    if (call.arguments and argument is None) or (call.filter is not None and kept is None):
-        return None
-    if argument is not None and argument.shape is Shape.FLAG and kind is not AggregateKind.COUNT:
-        return None
-    return AggregateStep(
-        kind, None if argument is None else argument.register, None if kept is None else kept.register
-    )

@@ -4,7 +4,7 @@
 namespace bamquery {
 
 /// What becomes of a word's values in one; bamquery.engine.cuda.pipeline.cell_layout has the same numbers.
-enum class WordKind : unsigned char { kSum = 0, kSumDoubles = 1, kLeast = 2, kGreatest = 3 };
+enum class WordKind : unsigned char { kSum = 0, kSumDoubles = 1, kLeast = 2, kGreatest = 3, kLowSum = 4 };
 
 inline constexpr unsigned kMostWords = 48;
 
@@ -50,6 +50,10 @@ extern "C" __global__ void __launch_bounds__(256)
           break;
         case WordKind::kLeast:
           Shared::least(to, more);
+          break;
+        case WordKind::kLowSum:  // Of one state it fits; of states of any number of rows it must.
+          add_word(to, low_half(more));
+          add_word(cells.at(word + 1, codes == nullptr ? 0 : codes[i]), high_half(more));
           break;
         default:
           Shared::greatest(to, more);

@@ -49,6 +49,16 @@ def test_what_is_read_once_does_not_come_in(module: Any) -> None:
     assert not cache.admits({key("b"): (LIMIT + 1, 5)}, LIMIT)
 
 
+def test_a_column_without_room_is_not_tried_again_at_once(module: Any) -> None:
+    cache = module.ColumnCache()
+    want(cache, "a", 3, read=9)
+    assert cache.admits({key("a"): (10, 5)}, LIMIT)
+    cache.refuse([key("a")])
+    assert not cache.admits({key("a"): (10, 5)}, LIMIT)
+    cache.note_read(key("a"), 5)
+    assert cache.admits({key("a"): (10, 5)}, LIMIT)
+
+
 def test_who_comes_in_was_wanted_more_than_who_goes(module: Any) -> None:
     cache = module.ColumnCache()
     for name, times in (("seldom", 2), ("often", 9)):

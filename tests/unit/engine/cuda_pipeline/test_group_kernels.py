@@ -182,6 +182,24 @@ def test_states_are_merged_by_what_their_words_are(emulator: Emulator) -> None:
         assert (cells[2, group], cells[3, group]) == (whole[own].min(), whole[own].max())
 
 
+def test_sums_of_many_states_do_not_outgrow_their_words(emulator: Emulator) -> None:
+    """Low halves of 2**31 rows fill their word; those of eight such states go on in the high one."""
+    kinds = [WordKind.LOW_SUM, WordKind.SUM]
+    low, high = (2**31 - 1) * (2**32 - 1), -5
+    cells = np.zeros((2, 1), np.int64)
+    columns = [np.full(8, low, np.int64), np.full(8, high, np.int64)]
+    merge = emulator.kernel("pipeline/group_cells", "cells_merge", ())
+    packed = [
+        pack_words(kinds, [int(column.ctypes.data) for column in columns]),
+        bytes(8),
+        (8).to_bytes(8, "little"),
+        struct.pack("<Qqq", cells.ctypes.data, 1, 1),
+    ]
+    merge.run(packed, 1, 64)
+    assert 0 <= cells[0, 0] < 2**40
+    assert int(cells[0, 0]) + (int(cells[1, 0]) << 32) == 8 * (low + (high << 32))
+
+
 def _finished(
     emulator: Emulator, finish: int, words: list[list[int]], dtype: Any, *, unit: float = 1.0
 ) -> list[Any]:

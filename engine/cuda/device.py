@@ -26,6 +26,7 @@ from bamquery.engine.cuda.keys.portions import row_width
 from bamquery.engine.cuda.keys.sorting import sort_frame
 from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.pipeline.compiled_expressions import compiled_columns
+from bamquery.engine.cuda.pipeline.row_selection import select_rows
 from bamquery.engine.cuda.session import CudaSession, open_session
 from bamquery.engine.cuda.transfer import record_batches as transfer
 from bamquery.engine.cuda.transfer.upload import upload
@@ -303,6 +304,9 @@ class CudaDevice:
         return mask
 
     def _matching_positions(self, predicate: Expression, frame: CudaFrame) -> CudaPositions:
+        found = select_rows(self.kernels, predicate, frame) if self._programs else None
+        if found is not None:
+            return found
         mask = self._mask(predicate, frame)
         return CudaPositions(self.kernels.keep([self.kernels.positions(frame.rows)], mask)[0])
 

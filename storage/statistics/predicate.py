@@ -53,7 +53,9 @@ class RangePredicate:
             values = pa.array([value for value in self.values if value.is_valid])
         if not pa.types.is_integer(values.type):
             values = values.view(pa.int32() if values.type.bit_width == 32 else pa.int64())
-        return np.sort(values.to_numpy())
+        found: NDArray[Any] = values.to_numpy()
+        is_ordered = bool((found[1:] >= found[:-1]).all())  # as joins give them: a tenth of sorting's time
+        return found if is_ordered else np.sort(found)
 
     def __post_init__(self) -> None:
         """A wrong number of values is a bug of the caller."""

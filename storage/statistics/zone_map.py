@@ -216,6 +216,13 @@ class Zones:
         return found
 
     @cached_property
+    def counted_bounds(self) -> tuple[int, int] | None:
+        """Of all vectors together, for types that are counts of something; None for others, or no value."""
+        if not is_counted(self.minimum.type) or not self.known.any():
+            return None
+        return int(self._lows[self.known].min()), int(self._highs[self.known].max())
+
+    @cached_property
     def _lows(self) -> NDArray[Any]:
         """Minima of a type that counts something; anything where there is none."""
         return _counts(self.minimum)

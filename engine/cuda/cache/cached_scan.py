@@ -13,13 +13,13 @@ from bamquery.engine.cuda.cache.column_cache import (
     column_key,
 )
 from bamquery.engine.cuda.frames import CudaFrame, make_frame
+from bamquery.engine.cuda.pipeline.row_selection import is_selectable
 from bamquery.engine.cuda.scan.scan import scan_on_gpu
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.device import Device
 from bamquery.engine.operators.scan.chunk_selection import SelectionPlan
 from bamquery.engine.operators.scan.device_scan import ScanWork
 from bamquery.engine.operators.scan.filter_order import AdaptiveFilterOrder, FilterStep
-from bamquery.engine.pipeline.lowering import is_covered
 from bamquery.errors import MemoryLimitError
 from bamquery.plan.expressions import Call, ColumnRef, Expression
 from bamquery.plan.rewriting import substitute
@@ -145,7 +145,7 @@ class _CachedScan:
     def frames(self) -> Generator[CudaFrame, None, None]:
         """One for each piece of the table that has rows which pass, in row order."""
         self._session.enter()
-        steps = self._work.plan.next_steps()
+        steps = self._next_steps()
         for begin in range(0, self._rows, _PIECE):
             self._work.check()
             rows = min(_PIECE, self._rows - begin)
@@ -159,9 +159,20 @@ class _CachedScan:
             if passed is not None:
                 yield passed
 
+    def _next_steps(self) -> list[FilterStep]:
+        """Those of the plan; nobody asks whether one is worth it that costs a look at a column in memory."""
+        plan = self._work.plan
+        steps = (*plan.steps, *plan.dynamic_filters())
+        return [step for step in steps if self._is_together(step) or plan.order.is_worth(step)]
+
+    @staticmethod
+    def _is_together(step: FilterStep) -> bool:
+        """Whether it is computed with others by one kernel."""
+        return not step.can_fail and is_selectable(step.predicate)
+
     def _filter(self, frame: _Columns, steps: Sequence[FilterStep]) -> CudaFrame | None:
         plan = self._work.plan
-        together = [step for step in steps if not step.can_fail and is_covered(step.predicate)]
+        together = [step for step in steps if self._is_together(step)]
         waiting = [step for step in steps if step not in together]
         if together:
             frame = self._keep(frame, together, waiting)

@@ -97,7 +97,7 @@ class GpuProgram:
         launcher = session.launcher
         launcher.start(
             launcher.program(made.text),
-            *(given.packed, _constants(made), packed, rows, status.address),
+            *(given.packed, pack_constants(made), packed, rows, status.address),
             grid=launcher.grid(rows),
             stream=session.driver_stream,
         )
@@ -132,7 +132,7 @@ class GpuProgram:
         launcher, where = session.launcher, codes_address(codes)
         launcher.start(
             launcher.program(made.text),
-            *(given.packed, _constants(made), where, rows, groups, made_cells.packed()),
+            *(given.packed, pack_constants(made), where, rows, groups, made_cells.packed()),
             *(() if own else (in_block,)),
             status.address,
             grid=launcher.grid(rows, _OWN_THREADS, 8) if own else launcher.grid(rows, most=8),
@@ -206,7 +206,8 @@ def codes_address(codes: plc.Column | None) -> int:
     return int(data.ptr) + 4 * codes.offset()
 
 
-def _constants(made: ProgramKernel) -> bytes:
+def pack_constants(made: ProgramKernel) -> bytes:
+    """A `Constants` of a generated text."""
     words = pad_constants(made.constants)
     return struct.pack(f"<{len(words)}q", *words)
 

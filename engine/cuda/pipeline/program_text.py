@@ -156,13 +156,16 @@ class ProgramText:
         name = _NAMES.get(step.operation, step.operation.name.lower())
         return f"{name}({', '.join(operands)})"
 
-    def _load(self, step: Instruction, _: Sequence[str]) -> str:
-        number = step.immediate
+    def load(self, number: int) -> str:
+        """The value of an input in the row."""
         nullable = "true" if self._nullable[number] else "false"
         if self._is_flag(number):
             return f"load_flag<{nullable}>(inputs.column[{number}], at)"
         kind = _LOADED[value_kind(self._program.inputs[number].type)]
         return f"load<{kind}, {nullable}>(inputs.column[{number}], at, lost)"
+
+    def _load(self, step: Instruction, _: Sequence[str]) -> str:
+        return self.load(step.immediate)
 
     def _constant(self, step: Instruction, _: Sequence[str]) -> str:
         if step.extra:

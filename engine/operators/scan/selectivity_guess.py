@@ -17,6 +17,8 @@ TYPICAL_SELECTIVITY: Final = 0.3
 
 _SAMPLED_FRAGMENTS: Final = 8
 """Fragments whose zone maps are looked at."""
+_MANY_VALUES: Final = 64
+"""Of a list, about whose single values zone maps tell next to nothing, and cost more the longer it is."""
 
 
 def guess_selectivities(steps: Sequence[FilterStep], fragments: Sequence[Fragment]) -> list[float]:
@@ -25,8 +27,28 @@ def guess_selectivities(steps: Sequence[FilterStep], fragments: Sequence[Fragmen
     guesses = []
     for step in steps:
         ranges = [found for conjunct in step.conjuncts for found in conjunct.ranges]
-        guesses.append(_guess_share(ranges, sampled) if ranges else TYPICAL_SELECTIVITY)
+        lists = [one for one in ranges if _is_long_list(one)]
+        others = [one for one in ranges if not _is_long_list(one)]
+        guess = _guess_share(others, sampled) if others else 1.0
+        for one in lists:
+            guess *= _share_of_list(one, sampled)
+        guesses.append(guess if ranges else TYPICAL_SELECTIVITY)
     return guesses
+
+
+def _is_long_list(found: RangePredicate) -> bool:
+    return found.members is not None and len(found.members) > _MANY_VALUES
+
+
+def _share_of_list(listed: RangePredicate, fragments: Sequence[Fragment]) -> float:
+    """Share of the column's different values that a list has, if these are all between its bounds."""
+    zones = [fragment.zone_map.column(listed.column) for fragment in fragments]
+    bounds = [found for one in zones if (found := one.counted_bounds) is not None]
+    if not bounds:
+        return TYPICAL_SELECTIVITY
+    span = max(high for _, high in bounds) - min(low for low, _ in bounds) + 1
+    different = min(span, sum(fragment.rows for fragment in fragments))
+    return min(len(listed.members) / different, 1.0)
 
 
 def _guess_share(ranges: Sequence[RangePredicate], fragments: Sequence[Fragment]) -> float:

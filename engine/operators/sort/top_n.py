@@ -71,7 +71,10 @@ class TopN(Operator[Frame], Generic[Frame]):
             held, all_came = self._best_rows(context, candidates, wanted, memory)
             self.profile.details["peak_memory"] = memory.peak
             if all_came:
-                best = device.sort(device.concatenate(held), self._keys, wanted)
+                # One candidate is in order already.
+                best = (
+                    held[0] if len(held) == 1 else device.sort(device.concatenate(held), self._keys, wanted)
+                )
                 yield from slice_frame(device, device.slice(best, self._offset, self._count))
                 return
             memory.resize(0)
@@ -114,7 +117,7 @@ class TopN(Operator[Frame], Generic[Frame]):
         Otherwise they are the first rows of those that did, and do not fit in memory.
         """
         device = context.device
-        held: list[Frame] = [device.empty(self.fields)]
+        held: list[Frame] = []
         rows = size = 0
         threshold = self._threshold
         # What is known of the last one that is wanted is known better after every few chunks.
@@ -128,8 +131,9 @@ class TopN(Operator[Frame], Generic[Frame]):
                     memory.resize(_COPIES * size)
                 return held, False
             if rows >= (wanted + spare if threshold is None or threshold.is_known else wanted):
-                held = [device.sort(device.concatenate(held), self._keys, wanted)]
+                if len(held) > 1:
+                    held = [device.sort(device.concatenate(held), self._keys, wanted)]
                 rows, size = device.row_count(held[0]), device.nbytes(held[0])
                 if threshold is not None:
                     threshold.update(device, device.slice(held[0], wanted - 1, 1))
-        return held, True
+        return held or [device.empty(self.fields)], True

@@ -18,7 +18,8 @@ from bamquery.driver.compile.compiler import CompileOptions, KernelText, compile
 from bamquery.driver.compile.kernel_cache import KernelCache
 from bamquery.engine.cuda.pipeline.aggregate_text import aggregate_text
 from bamquery.engine.cuda.pipeline.program_text import evaluate_text
-from bamquery.engine.pipeline.instructions import AggregateKind, AggregateStep
+from bamquery.engine.cuda.pipeline.selection_text import selection_text
+from bamquery.engine.pipeline.instructions import AggregateKind, AggregateStep, Input
 from bamquery.engine.pipeline.lowering import ProgramBuilder
 from bamquery.engine.pipeline.outputs import program_of
 from bamquery.plan.expressions import Call, ColumnRef, Expression, Literal
@@ -29,6 +30,7 @@ BOOL, PRICE = pa.bool_(), pa.decimal128(15, 2)
 PRICES: Final = ColumnRef(0, "l_extendedprice", PRICE)
 DISCOUNTS: Final = ColumnRef(1, "l_discount", PRICE)
 DAYS: Final = ColumnRef(2, "l_shipdate", pa.date32())
+PART: Final = ColumnRef(4, "l_partkey", pa.int64())
 DISTANCES: Final = ColumnRef(3, "trip_distance", pa.float64())
 
 
@@ -71,11 +73,20 @@ def _aggregated(*, own: bool) -> str:
     return aggregate_text(builder.program, [False, False, True, False], own=own)[0].text
 
 
+def _selected() -> str:
+    builder = ProgramBuilder()
+    kept = builder.add(_condition())
+    assert kept is not None
+    builder.program.inputs.append(Input(PART, PART.type))
+    return selection_text(builder.program, [kept.register], [2], [False, False, True]).text
+
+
 TEXTS: Final[dict[str, Callable[[], str]]] = {
     "revenue": lambda: _evaluated(_revenue(), [False, True]),
     "condition": lambda: _evaluated(_condition(), [False, False]),
     "aggregates_by_thread": lambda: _aggregated(own=True),
     "aggregates_by_group": lambda: _aggregated(own=False),
+    "selection": _selected,
 }
 
 

@@ -232,6 +232,10 @@ T atomicMin(T* word, T value) {
   return std::exchange(*word, std::min(*word, value));
 }
 template <typename T>
+T atomicOr(T* word, T bits) {
+  return std::exchange(*word, *word | bits);
+}
+template <typename T>
 T atomicCAS(T* word, T expected, T value) {
   const T before = *word;
   if (before == expected) *word = value;

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from bamquery.engine.operators.scan.filter_order import filter_steps
 from bamquery.engine.operators.scan.selectivity_guess import TYPICAL_SELECTIVITY, guess_selectivities
 from bamquery.engine.sources.scan_predicates import split_conjuncts
-from bamquery.plan.expressions import Call, ColumnRef, Expression, Literal
+from bamquery.plan.expressions import Call, ColumnRef, Expression, Literal, Members
 from tests.stored import stored
 
 ROWS = 300_000
@@ -62,6 +64,34 @@ def test_a_list_of_values(tmp_path: Path) -> None:
     found, truth = guess(tmp_path, values, "in", 3, 5)
     # Minima are above 3 in some vectors only: no more can be told.
     assert truth <= found < TYPICAL_SELECTIVITY / 10
+
+
+@pytest.mark.parametrize("kind", [pa.int32(), pa.date32(), pa.uint64()])
+def test_a_long_list(tmp_path: Path, kind: pa.DataType) -> None:
+    """Of as many values as there are different ones, about that share of the rows passes."""
+    values = np.random.default_rng(0).integers(1000, 11_000, ROWS).astype(np.int32)
+    column: Any = pa.array(values)
+    column = column.view(kind) if pa.types.is_date32(kind) else column.cast(kind)
+    some = column.unique()[:500]
+    table = pa.table({"x": column})
+    condition = Call("in", (ColumnRef(0, "x", kind), Members(some)), pa.bool_())
+    with stored(tmp_path / "db", table, [100_000]) as snapshot:
+        (found,) = guess_selectivities(
+            filter_steps(split_conjuncts([condition], table.schema)), snapshot.fragments
+        )
+    truth = pc.sum(pc.is_in(column, some)).as_py() / ROWS
+    assert found == pytest.approx(truth, rel=0.1)
+
+
+def test_a_long_list_of_texts(tmp_path: Path) -> None:
+    table = pa.table({"x": pa.array([f"{n:04}" for n in range(5000)], pa.large_string())})
+    condition = Call(
+        "in", (ColumnRef(0, "x", pa.large_string()), Members(table["x"][:100].combine_chunks())), pa.bool_()
+    )
+    with stored(tmp_path / "db", table) as snapshot:
+        assert guess_selectivities(
+            filter_steps(split_conjuncts([condition], table.schema)), snapshot.fragments
+        ) == [TYPICAL_SELECTIVITY]
 
 
 def test_nothing_is_known_of_expressions(tmp_path: Path) -> None:

@@ -1,0 +1,229 @@
+"""Which rows fulfil a condition: one kernel for all of it, and one for the positions."""
+
+from __future__ import annotations
+
+import functools
+import struct
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pylibcudf as plc
+import rmm
+from numpy.typing import NDArray
+
+from bamquery.engine.cuda.frames import CudaFrame, CudaPositions, column_from_buffers
+from bamquery.engine.cuda.kernels import Kernels
+from bamquery.engine.cuda.launcher import WARPS
+from bamquery.engine.cuda.libcudf_types import device_type
+from bamquery.engine.cuda.pipeline.gpu_program import pack_constants, pack_input
+from bamquery.engine.cuda.pipeline.program_text import ProgramKernel
+from bamquery.engine.cuda.pipeline.selection_text import selection_text
+from bamquery.engine.cuda.session import CudaSession
+from bamquery.engine.cuda.transfer.upload import upload
+from bamquery.engine.pipeline.instructions import Input, Program
+from bamquery.engine.pipeline.lowering import ProgramBuilder, Shape, shape_of
+from bamquery.plan.expressions import Call, ColumnRef, Expression, Members
+from bamquery.storage.format.layout import VECTOR_ROWS
+from bamquery.storage.format.storable_types import is_counted
+
+_KEPT: Final = 256
+"""Programs: each is a few kilobytes."""
+_MOST_COLUMNS: Final = 64
+"""That are loaded: kernels take 4 KiB of parameters."""
+_MOST_SETS: Final = 16
+_MOST_FAILURES: Final = 2
+"""Frames after which a program that fails is not tried again."""
+_MOST_BITS: Final = 1 << 30
+"""Of a set: between its least number and its greatest one."""
+_LEAST_OPERATIONS: Final = 2
+_MANY_ROWS: Final = 1 << 16
+"""From which on a single comparison is worth a kernel of its own."""
+_WORD: Final = 4
+_LANES: Final = 32
+
+
+@dataclass(frozen=True)
+class _Sets:
+    """Sets of numbers on the GPU, as kernels take them, and what must live as long as they are made."""
+
+    packed: bytes
+    memory: tuple[rmm.DeviceBuffer, ...]
+    numbers: tuple[Any, ...]
+
+
+class RowSelection:
+    """A conjunction that kernels compute whole; thread-safe."""
+
+    def __init__(self, program: Program, flags: Sequence[int], sets: Sequence[int], operations: int) -> None:
+        """`flags`: registers of conditions; `sets`: inputs whose values are members of sets."""
+        self._program = program
+        self._flags = tuple(flags)
+        self._sets = tuple(sets)
+        self._operations = operations
+        self._texts: dict[tuple[bool, ...], ProgramKernel] = {}
+        self._lock = threading.Lock()
+        self._failures = 0
+
+    def is_worth(self, rows: int) -> bool:
+        """Whether it costs less than calls of libcudf would."""
+        if self._failures >= _MOST_FAILURES:
+            return False
+        return bool(self._sets) or self._operations >= _LEAST_OPERATIONS or rows >= _MANY_ROWS
+
+    def positions(
+        self, kernels: Kernels, frame: CudaFrame, members: Sequence[Members]
+    ) -> CudaPositions | None:
+        """Of rows, one at least, that are wanted; None where it cannot say. The host waits."""
+        columns = self._input_columns(frame)
+        sets = None if columns is None else _make_sets(kernels.session, members)
+        if columns is None or sets is None:
+            return None
+        made = self._text(tuple(column.null_count() > 0 for column in columns))
+        session, rows = kernels.session, frame.rows
+        launcher, stream = session.launcher, session.driver_stream
+        vectors = -(-rows // VECTOR_ROWS)
+        bits = session.allocate(_LANES * _WORD * vectors, "selected rows")
+        counts = session.allocate(_WORD * vectors, "selected rows")
+        offsets = session.allocate(_WORD * (vectors + 1), "selected rows")
+        status = session.read_back.take(2)
+        grid = launcher.grid(vectors, WARPS)
+        launcher.start(
+            launcher.program(made.text),
+            *(b"".join(map(pack_input, columns)) or bytes(24), pack_constants(made)),
+            *((sets.packed,) if members else ()),
+            *(rows, bits.ptr, counts.ptr, status.address),
+            grid=grid,
+            stream=stream,
+        )
+        launcher.prefix_sums(counts.ptr, vectors, offsets.ptr, status.address + _WORD, stream)
+        lost, total = session.read_back.read(status)
+        if lost:
+            with self._lock:
+                self._failures += 1
+            return None
+        places = session.allocate(_WORD * total, "selected rows")
+        if total:
+            kernel = launcher.kernel("scan_select", "scan_positions")
+            launcher.start(kernel, bits.ptr, offsets.ptr, vectors, places.ptr, grid=grid, stream=stream)
+        return CudaPositions(column_from_buffers(pa.int32(), total, places))
+
+    def _text(self, nullable: tuple[bool, ...]) -> ProgramKernel:
+        found = self._texts.get(nullable)
+        if found is None:
+            found = selection_text(self._program, self._flags, self._sets, nullable)
+            self._texts[nullable] = found
+        return found
+
+    def _input_columns(self, frame: CudaFrame) -> list[plc.Column] | None:
+        """What the kernel loads; None where a column is not of the type that it is said to be."""
+        columns = []
+        for one in self._program.inputs:
+            assert isinstance(one.expression, ColumnRef)
+            column, wanted = frame.columns[one.expression.index], device_type(one.type)
+            if column.type().id() != wanted.id() or column.type().scale() != wanted.scale():
+                return None
+            columns.append(column)
+        return columns
+
+
+def select_rows(kernels: Kernels, predicate: Expression, frame: CudaFrame) -> CudaPositions | None:
+    """Positions of the rows for which a predicate is true, ascending; None where no kernel computes it.
+
+    Of at least one row.
+    """
+    conditions, sets = _split(predicate)
+    found = _compile(conditions, tuple(column for column, _ in sets))
+    if found is None or not found.is_worth(frame.rows):
+        return None
+    return found.positions(kernels, frame, [members for _, members in sets])
+
+
+def is_selectable(predicate: Expression) -> bool:
+    """Whether a kernel computes a predicate whole, if its values are what they should be."""
+    conditions, sets = _split(predicate)
+    return _compile(conditions, tuple(column for column, _ in sets)) is not None
+
+
+def _split(
+    predicate: Expression,
+) -> tuple[tuple[Expression, ...], tuple[tuple[ColumnRef, Members], ...]]:
+    """Conditions that programs compute, perhaps, and sets in which columns' values are."""
+    conditions, sets = [], []
+    for one in _conjuncts(predicate):
+        match one:
+            case Call(function="in", arguments=(ColumnRef() as column, Members() as members)) if (
+                members.type == column.type
+            ):
+                sets.append((column, members))
+            case _:
+                conditions.append(one)
+    return tuple(conditions), tuple(sets)
+
+
+def _conjuncts(predicate: Expression) -> Iterator[Expression]:
+    if isinstance(predicate, Call) and predicate.function == "and":
+        for argument in predicate.arguments:
+            yield from _conjuncts(argument)
+    else:
+        yield predicate
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _compile(conditions: tuple[Expression, ...], sets: tuple[ColumnRef, ...]) -> RowSelection | None:
+    builder = ProgramBuilder()
+    flags = []
+    for condition in conditions:
+        flag = builder.add(condition)
+        if flag is None or flag.shape is not Shape.FLAG:
+            return None
+        flags.append(flag.register)
+    program, places = builder.program, []
+    for column in sets:
+        if not is_counted(column.type) or shape_of(column.type) is not Shape.WORD:
+            return None
+        places.append(len(program.inputs))
+        program.inputs.append(Input(column, column.type))
+    covered = all(isinstance(one.expression, ColumnRef) for one in program.inputs)
+    if not covered or len(program.inputs) > _MOST_COLUMNS or len(sets) > _MOST_SETS:
+        return None
+    return RowSelection(program, flags, places, builder.operations)
+
+
+def _make_sets(session: CudaSession, members: Sequence[Members]) -> _Sets | None:
+    """None where one would take too many bits."""
+    packed, memory, held = b"", [], []
+    for one in members:
+        numbers = _numbers(one.values)
+        first = int(numbers.min()) if len(numbers) else 0
+        count = int(numbers.max()) - first + 1 if len(numbers) else 0
+        if count > _MOST_BITS:
+            return None
+        bits = session.allocate(max(-(-count // 64), 1) * 8, "a set of values")
+        session.gpu.cuda("clear a set", "cuMemsetD8Async", bits.ptr, 0, bits.size, session.driver_stream)
+        memory.append(bits)
+        packed += struct.pack("<QQq", bits.ptr, first % 2**64, count)
+        if not count:
+            continue
+        column = upload(session, pa.array(numbers))
+        data = column.data()
+        assert data is not None
+        held += [column, numbers]
+        session.launcher.start(
+            session.launcher.kernel("pipeline/member_bits", "set_members"),
+            *(int(data.ptr), len(numbers), first % 2**64, bits.ptr),
+            grid=session.launcher.grid(len(numbers)),
+            stream=session.driver_stream,
+        )
+    return _Sets(packed, tuple(memory), tuple(held))
+
+
+def _numbers(values: Any) -> NDArray[np.int64]:
+    kind = values.type
+    if not pa.types.is_integer(kind):
+        values = values.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+    found: NDArray[np.int64] = values.to_numpy().astype(np.int64)
+    return found

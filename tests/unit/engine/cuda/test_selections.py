@@ -1,0 +1,56 @@
+"""Rows that conditions select, by kernels run as fibers."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from bamquery.engine.device import Device
+from bamquery.plan.expressions import Call, ColumnRef, Literal, Members
+from tests.devices import selections
+
+BOOL, LONG = pa.bool_(), pa.int64()
+X = ColumnRef(0, "x", LONG)
+
+
+def test_sets(device: Device[Any]) -> None:
+    selections.check_sets(device, (33, 1025))
+
+
+def test_far_values(device: Device[Any]) -> None:
+    selections.check_far_values(device)
+
+
+def test_lost_values(device: Device[Any]) -> None:
+    selections.check_lost_values(device)
+
+
+def test_what_kernels_select_by(device: Device[Any]) -> None:
+    """Texts, and sets of numbers that have no words, are left to libcudf."""
+    module = importlib.import_module("bamquery.engine.cuda.pipeline.row_selection")
+    less = Call("less", (X, Literal(pa.scalar(5, LONG))), BOOL)
+    member = Call("in", (X, Members(pa.array([1, 2, 3], LONG))), BOOL)
+    name = ColumnRef(1, "name", pa.large_string())
+    like = Call("like", (name, Literal(pa.scalar("a%", pa.large_string()))), BOOL)
+    wide = ColumnRef(2, "wide", pa.uint64())
+    of_wide = Call("in", (wide, Members(pa.array([1], pa.uint64()))), BOOL)
+    assert module.is_selectable(Call("and", (less, member), BOOL))
+    assert not module.is_selectable(Call("and", (less, like), BOOL))
+    assert not module.is_selectable(of_wide)
+    assert not module.is_selectable(Call("or", (less, member), BOOL))
+
+
+def test_kernels_are_what_selects(device: Device[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a column of flags, and without a look at each value of a set."""
+    module = importlib.import_module("bamquery.engine.cuda.device")
+
+    def fail(*_: object) -> None:
+        raise AssertionError("asked of libcudf")
+
+    monkeypatch.setattr(module.CudaDevice, "_mask", fail)
+    frame = device.from_arrow(pa.RecordBatch.from_arrays([pa.array([4, 1, None, 9], LONG)], ["x"]))
+    member = Call("in", (X, Members(pa.array([9, 4], LONG))), BOOL)
+    assert device.read_positions(device.matching_positions(member, frame)).tolist() == [0, 3]

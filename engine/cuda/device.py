@@ -25,7 +25,8 @@ from bamquery.engine.cuda.keys.join_table import CudaJoinTable, comparable
 from bamquery.engine.cuda.keys.portions import row_width
 from bamquery.engine.cuda.keys.sorting import sort_frame
 from bamquery.engine.cuda.libcudf_types import device_type
-from bamquery.engine.cuda.pipeline.compiled_expressions import compiled_columns
+from bamquery.engine.cuda.pipeline.compiled_aggregates import compile_aggregates
+from bamquery.engine.cuda.pipeline.compiled_expressions import compiled_columns, start_compiling
 from bamquery.engine.cuda.session import CudaSession, open_session
 from bamquery.engine.cuda.transfer import record_batches as transfer
 from bamquery.engine.cuda.transfer.upload import upload
@@ -203,6 +204,19 @@ class CudaDevice:
             "an expression",
             lambda: make_frame(self._columns(expressions, frame), frame.rows),
         )
+
+    def start_compiling(self, expressions: Sequence[Expression], nullable: Sequence[bool | None]) -> None:
+        """Their program's kernel."""
+        if self._programs:
+            start_compiling(self.session, expressions, nullable)
+
+    def start_compiling_aggregates(
+        self, calls: Sequence[AggregateCall], nullable: Sequence[bool | None], *, by_keys: bool
+    ) -> None:
+        """Their program's kernels."""
+        compiled = compile_aggregates(tuple(calls)) if self._programs else None
+        if compiled is not None:
+            compiled.start_compiling(self.session, nullable, by_keys=by_keys)
 
     def dictionary_encode(self, frame: CudaFrame) -> CudaFrame:
         """The frame itself: libcudf groups by strings as they are."""

@@ -12,7 +12,6 @@ from typing import Any, Final
 from bamquery.driver.compile.compile_pool import Compilation
 from bamquery.driver.compile.compiler import KernelText
 from bamquery.driver.gpu.device import Gpu, GpuKernel
-from bamquery.errors import GpuError
 
 KEPT: Final = 256
 """Kernels: each has some 30 KB of code on the GPU, and on the host a text of some kilobytes."""
@@ -80,7 +79,7 @@ class ProgramKernels:
         with self._lock:
             program = self._programs.get(text)
             if program is not None:
-                with suppress(GpuError):  # who asks for this very one hears of it
+                with suppress(Exception):  # who asks for this very one hears of it
                     return self._load(program)
         return None
 

@@ -423,3 +423,26 @@ class Device(Protocol[Frame]):
             MemoryLimitError: a text of a single row takes too much; says how much, and names the limit.
         """
         ...
+
+
+@runtime_checkable
+class CompilingDevice(Protocol):
+    """A device that compiles kernels for what a statement computes. It does so in any case: this is earlier.
+
+    `nullable`: of each column of the frames that will come whether some rows may be null; None: not known.
+    The methods return at once, and raise nothing where something cannot be compiled.
+    """
+
+    def start_compiling(self, expressions: Sequence[Expression], nullable: Sequence[bool | None]) -> None:
+        """Begin with what `evaluate` will take."""
+        ...
+
+    def start_compiling_filter(self, predicate: Expression, nullable: Sequence[bool | None]) -> None:
+        """Begin with what `matching_positions` will take."""
+        ...
+
+    def start_compiling_aggregates(
+        self, calls: Sequence[AggregateCall], nullable: Sequence[bool | None], *, by_keys: bool
+    ) -> None:
+        """Begin with what an aggregation of these calls will take, of groups by keys or of one group."""
+        ...

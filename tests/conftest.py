@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from bamquery.storage.read_planner import processor_profile
 from bamquery.storage.read_planner.corrections import Corrections
 from bamquery.storage.read_planner.device_profile import ASSUMED, DeviceProfile
+from tests.devices.kernels import waiting_for_kernels
 from tests.forced_forms import FORMS, forced_form
 from tests.selection.choice import CHOICES, Choice
 from tests.selection.effort import go_far
@@ -107,6 +108,13 @@ def form_of_vectors(request: pytest.FixtureRequest) -> Iterator[None]:
     """The form that `--form` asks for."""
     form = request.config.getoption("--form")
     with nullcontext() if form is None else forced_form(form):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernels_are_awaited(device_name: str) -> Iterator[None]:
+    """On a GPU programs compute what they can, from the first chunk on."""
+    with waiting_for_kernels() if device_name.startswith("cuda") else nullcontext():
         yield
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from bamquery.closeable import Closeable
-from bamquery.engine.device import Device
+from bamquery.engine.device import CompilingDevice, Device
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.lowering import lower
 from bamquery.engine.operators.base.operator import Operator
@@ -133,11 +133,20 @@ def _lower_plan(
     """The operators, whether they recurse deeper than any thread's stack has room for, and what to note."""
     best = optimized_plan(plan)
     operator = lower(best, device, settings)
+    if not device.capabilities.on_host:
+        _start_compiling(operator, device)
     expressions = [each for node in nodes_of(best) for each in expressions_of(node)]
     deep = operator.depth() > _DEEP or max(map(expression_depth, expressions), default=0) > _DEEP
     slow = ", ".join(f"{name}()" for name in sorted(called_row_by_row(expressions)))
     noted = slow and device.capabilities.on_host
     return operator, deep, [f"Python is called for every row by {slow}"] if noted else []
+
+
+def _start_compiling(operator: Operator[Any], device: Device[Any]) -> None:
+    """All kernels of a statement that are known now, beside each other."""
+    if isinstance(device, CompilingDevice):
+        for one in {id(found): found for found in operator.walk()}.values():
+            one.start_compiling(device)
 
 
 def _start_operator(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import io
+import os
 import re
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,11 +87,10 @@ def compile_kernel(
         KernelError: it does not compile; has the compiler's log.
         GpuError: the compiler or the headers it needs are not installed.
     """
-    given = KERNELS / f"{source}.cu" if isinstance(source, str) else source
-    if cache is None:
-        cache = _user_cache()
+    given = _source_or_text(source)
+    cache = cache or _user_cache()
     key = _key(given, options)
-    with _lock(key):  # One thread compiles; others that want the same find it.
+    with _LOCKS.for_key(key):  # One thread compiles; others that want the same find it.
         stored = cache.load(key)
         if stored is not None:
             return _unpack(stored)
@@ -97,6 +98,19 @@ def compile_kernel(
         log = compiled.log.encode()
         cache.store(key, len(log).to_bytes(_LOG_SIZE_BYTES, "little") + log + compiled.code)
     return compiled
+
+
+def stored_kernel(
+    source: str | Path | KernelText, options: CompileOptions, cache: KernelCache | None = None
+) -> CompiledKernel | None:
+    """What an earlier call of `compile_kernel` with the same arguments has kept: a look takes a millisecond.
+
+    Raises:
+        KernelError: a file cannot be read.
+        GpuError: the compiler or the headers it needs are not installed.
+    """
+    stored = (cache or _user_cache()).load(_key(_source_or_text(source), options))
+    return None if stored is None else _unpack(stored)
 
 
 def included_files(source: Path, folders: Sequence[Path] = (PACKAGE,)) -> list[Path]:
@@ -142,6 +156,10 @@ def _walk_included(
             if candidate.is_file():
                 yield from _walk(candidate, folders, seen)
                 break
+
+
+def _source_or_text(source: str | Path | KernelText) -> Path | KernelText:
+    return KERNELS / f"{source}.cu" if isinstance(source, str) else source
 
 
 def _texts(source: Path | KernelText) -> list[tuple[str, bytes]]:
@@ -240,8 +258,38 @@ def _user_cache() -> KernelCache:
     return KernelCache()
 
 
-_locks: dict[bytes, threading.Lock] = {}
+class _Locks:
+    """A lock for each key that some thread has or waits for: there is one where two threads want the same."""
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """None is held: in a forked process those who had one are not there."""
+        self._guard = threading.Lock()
+        self._of_key: weakref.WeakValueDictionary[bytes, _KeyLock] = weakref.WeakValueDictionary()
+
+    def for_key(self, key: bytes) -> _KeyLock:
+        """That of a key."""
+        with self._guard:
+            found = self._of_key.get(key)
+            if found is None:
+                found = self._of_key[key] = _KeyLock()
+            return found
 
 
-def _lock(key: bytes) -> threading.Lock:
-    return _locks.setdefault(key, threading.Lock())  # setdefault is atomic
+class _KeyLock:
+    """A lock that others may know weakly."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+_LOCKS: Final = _Locks()
+os.register_at_fork(after_in_child=_LOCKS.renew)

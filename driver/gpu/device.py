@@ -6,11 +6,19 @@ import ctypes
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from bamquery.closeable import Closeable
-from bamquery.driver.compile.compiler import CompileOptions, KernelText, compile_kernel
+from bamquery.driver.compile.compile_pool import POOL, Compilation
+from bamquery.driver.compile.compiler import (
+    CompiledKernel,
+    CompileOptions,
+    KernelText,
+    compile_kernel,
+    stored_kernel,
+)
 from bamquery.driver.compile.kernel_cache import KernelCache
 from bamquery.driver.compile.toolchain import cuda_module
 from bamquery.driver.gpu import wait as gpu_wait
@@ -31,12 +39,20 @@ _abandoned: list[object] = []
 
 
 class GpuKernel:
-    """A kernel of a GPU, ready to launch."""
+    """A kernel of a GPU, ready to launch.
 
-    def __init__(self, name: str, function: Any, sizes: Sequence[int]) -> None:
-        """Take what Gpu.load() found: `sizes` are the bytes of the kernel's parameters."""
+    Attributes:
+        name: as errors and profilers call it.
+        function: the driver's handle.
+        sizes: bytes of its parameters.
+        code: what is unloaded once nobody has it any more: it must outlive what was launched.
+    """
+
+    def __init__(self, name: str, function: Any, sizes: Sequence[int], code: object = None) -> None:
+        """Take what Gpu.load() found."""
         self.name = name
         self.function = function
+        self.code = code
         self.sizes = tuple(sizes)
         self.shared_bytes_allowed = _PLAIN_SHARED_BYTES
 
@@ -87,6 +103,9 @@ class Gpu(Closeable):
         self._defines = defines
         self._line_info = line_info
         self._code: dict[tuple[str, tuple[str, ...]], Any] = {}
+        """Of files, which are few; what was made of a text is its kernel's own."""
+        self._compiling: dict[tuple[str, tuple[str, ...]], Compilation] = {}
+        """Of files that are not loaded yet."""
         self._streams: list[Any] = []
         self._running: set[Launch] = set()
         self._retired: list[tuple[set[Launch], Callable[[], None]]] = []
@@ -126,35 +145,96 @@ class Gpu(Closeable):
         """
         return PinnedMemory(self, owner, address, size, read_only=read_only)
 
+    def compilation(self, source: str | Path, *, defines: tuple[str, ...] = ()) -> Compilation | None:
+        """What `load` will wait for, begun now if nobody has yet; None: it is loaded. Any thread may ask.
+
+        Raises:
+            KernelError: the source cannot be read.
+            GpuError: the compiler or the headers it needs are not installed.
+        """
+        key = (str(source), defines)
+        with self._lock:
+            if key in self._code:
+                return None
+            found = self._compiling.get(key)
+        if found is None:
+            found = self._begin_compiling(source, defines)
+            with self._lock:
+                found = self._compiling.setdefault(key, found)
+        return found
+
+    def compile_text(self, text: KernelText) -> Compilation:
+        """What `load_compiled` takes once it has ended: begun now if nobody has yet.
+
+        Raises:
+            GpuError: the compiler or the headers it needs are not installed.
+        """
+        return self._begin_compiling(text, ())
+
+    def _begin_compiling(self, source: str | Path | KernelText, defines: tuple[str, ...]) -> Compilation:
+        options = CompileOptions(
+            self.architecture, defines=self._defines + defines, line_info=self._line_info
+        )
+        stored = stored_kernel(source, options, self._cache)
+        if stored is not None:
+            return Compilation.ended(stored)
+        work = partial(compile_kernel, source, options, self._cache)
+        return POOL.start((source, options, id(self._cache)), _stem(source), work)
+
     def load(
         self,
-        source: str | Path | KernelText,
+        source: str | Path,
         kernel: str | None = None,
         *,
         defines: tuple[str, ...] = (),
+        check: Callable[[], None] | None = None,
     ) -> GpuKernel:
-        """A kernel of a file in driver/kernels, of any other, or of a text, compiled if nobody has yet.
+        """A kernel of a file in driver/kernels or of any other, compiled if nobody has yet.
 
         Args:
-            source: name without suffix, a path, or a text.
+            source: name without suffix, or a path.
             kernel: the `extern "C"` function; if None, that of the source's name.
             defines: macros, beside those of all kernels.
+            check: called while it is compiled; raises where nobody wants to wait any longer. Ctrl-C works.
 
         Raises:
             KernelError: it does not compile.
             GpuError: it has no such kernel, or cannot be loaded.
         """
-        stem = source.stem if isinstance(source, Path) else source if isinstance(source, str) else source.name
-        name = kernel or stem
-        key = (source.text if isinstance(source, KernelText) else str(source), defines)
-        self.enter()
+        stem = _stem(source)
+        key = (str(source), defines)
         code = self._code.get(key)
         if code is None:
-            options = CompileOptions(
-                self.architecture, defines=self._defines + defines, line_info=self._line_info
-            )
-            compiled = compile_kernel(source, options, self._cache)
-            code = self._code[key] = self._core.ObjectCode.from_cubin(compiled.code, name=stem)
+            compilation = self.compilation(source, defines=defines)
+            assert compilation is not None, "one thread loads at a time"
+            try:
+                compiled = compilation.wait(check)
+            except GpuError:
+                self._compiling.pop(key, None)  # the next time the file may be another
+                raise
+            self.enter()
+            code = self._core.ObjectCode.from_cubin(compiled.code, name=stem)
+            with self._lock:
+                self._code[key] = code
+                self._compiling.pop(key, None)
+        self.enter()
+        return self._find_kernel(code, stem, kernel or stem)
+
+    def load_compiled(self, compiled: CompiledKernel, name: str) -> GpuKernel:
+        """The kernel of that name of a text. It is unloaded with the last reference to its `code`.
+
+        CUDA does not wait for launches then: keep it until they have ended.
+
+        Raises:
+            GpuError: it has no such kernel, or cannot be loaded.
+        """
+        self.enter()
+        code = self._core.ObjectCode.from_cubin(compiled.code, name=name)
+        found = self._find_kernel(code, name, name)
+        found.code = code
+        return found
+
+    def _find_kernel(self, code: Any, stem: str, name: str) -> GpuKernel:
         try:
             found = code.get_kernel(name)
             sizes = [int(parameter.size) for parameter in found.arguments_info]
@@ -318,3 +398,7 @@ class Gpu(Closeable):
         what = f"give a block of {kernel.name} {shared_bytes} bytes of shared memory"
         self.cuda(what, "cuFuncSetAttribute", kernel.function, attribute, shared_bytes)
         kernel.shared_bytes_allowed = shared_bytes
+
+
+def _stem(source: str | Path | KernelText) -> str:
+    return source.stem if isinstance(source, Path) else source if isinstance(source, str) else source.name

@@ -25,8 +25,9 @@ from bamquery.engine.cuda.keys.join_table import CudaJoinTable, comparable
 from bamquery.engine.cuda.keys.portions import row_width
 from bamquery.engine.cuda.keys.sorting import sort_frame
 from bamquery.engine.cuda.libcudf_types import device_type
-from bamquery.engine.cuda.pipeline.compiled_expressions import compiled_columns
-from bamquery.engine.cuda.pipeline.row_selection import select_rows
+from bamquery.engine.cuda.pipeline.compiled_aggregates import compile_aggregates
+from bamquery.engine.cuda.pipeline.compiled_expressions import compiled_columns, start_compiling
+from bamquery.engine.cuda.pipeline.row_selection import select_rows, start_compiling_selection
 from bamquery.engine.cuda.session import CudaSession, open_session
 from bamquery.engine.cuda.transfer import record_batches as transfer
 from bamquery.engine.cuda.transfer.upload import upload
@@ -205,6 +206,24 @@ class CudaDevice:
             lambda: make_frame(self._columns(expressions, frame), frame.rows),
         )
 
+    def start_compiling(self, expressions: Sequence[Expression], nullable: Sequence[bool | None]) -> None:
+        """Their program's kernel."""
+        if self._programs:
+            start_compiling(self.session, expressions, nullable)
+
+    def start_compiling_filter(self, predicate: Expression, nullable: Sequence[bool | None]) -> None:
+        """Its selection's kernel, or its program's."""
+        if self._programs and not start_compiling_selection(self.session, predicate, nullable):
+            start_compiling(self.session, [predicate], nullable)
+
+    def start_compiling_aggregates(
+        self, calls: Sequence[AggregateCall], nullable: Sequence[bool | None], *, by_keys: bool
+    ) -> None:
+        """Their program's kernels."""
+        compiled = compile_aggregates(tuple(calls)) if self._programs else None
+        if compiled is not None:
+            compiled.start_compiling(self.session, nullable, by_keys=by_keys)
+
     def dictionary_encode(self, frame: CudaFrame) -> CudaFrame:
         """The frame itself: libcudf groups by strings as they are."""
         return frame
@@ -213,9 +232,7 @@ class CudaDevice:
         """Rows for which the predicate is true."""
         if not frame.rows:
             return frame
-        return self._run_on_gpu(
-            "a filter", lambda: self.kernels.filter_frame(frame, self._mask(predicate, frame))
-        )
+        return self._run_on_gpu("a filter", lambda: self._filter(frame, predicate))
 
     def matching_positions(self, predicate: Expression, frame: CudaFrame) -> Positions:
         """Positions of the rows for which the predicate is true, where they are found."""
@@ -302,6 +319,12 @@ class CudaDevice:
     def _mask(self, predicate: Expression, frame: CudaFrame) -> plc.Column:
         (mask,) = self._columns([predicate], frame)
         return mask
+
+    def _filter(self, frame: CudaFrame, predicate: Expression) -> CudaFrame:
+        found = select_rows(self.kernels, predicate, frame) if self._programs else None
+        if found is None:
+            return self.kernels.filter_frame(frame, self._mask(predicate, frame))
+        return frame if len(found) == frame.rows else self._take(frame, found)
 
     def _matching_positions(self, predicate: Expression, frame: CudaFrame) -> CudaPositions:
         found = select_rows(self.kernels, predicate, frame) if self._programs else None

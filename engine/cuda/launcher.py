@@ -1,19 +1,20 @@
-"""Kernels of engine/kernels and of programs: compiled once, started on any stream."""
+"""Kernels of engine/kernels, compiled once, and of programs: started on any stream."""
 
 from __future__ import annotations
 
 import ctypes
 import struct
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 import bamquery.engine
-from bamquery.driver.compile.compiler import KernelText
 from bamquery.driver.gpu.arguments import Argument, pack
 from bamquery.driver.gpu.device import Gpu, GpuKernel
+from bamquery.statement_context.cancellation import check_cancelled
 
 KERNELS: Final = Path(bamquery.engine.__file__).parent / "kernels"
 """Kernels of the engine, one file each."""
@@ -66,7 +67,9 @@ class _Buffers(threading.local):
     """Parameters of each thread, by kernel: CUDA copies them before a launch returns."""
 
     def __init__(self) -> None:
-        self.of: dict[GpuKernel, ctypes.Array[ctypes.c_char]] = {}
+        self.of: weakref.WeakKeyDictionary[GpuKernel, ctypes.Array[ctypes.c_char]] = (
+            weakref.WeakKeyDictionary()
+        )
 
 
 class Launcher:
@@ -77,38 +80,36 @@ class Launcher:
         self._gpu = gpu
         self._lock = lock
         self._kernels: dict[tuple[str, str, tuple[str, ...]], GpuKernel] = {}
-        self._layouts: dict[GpuKernel, _Layout] = {}
+        self._layouts: weakref.WeakKeyDictionary[GpuKernel, _Layout] = weakref.WeakKeyDictionary()
         self._buffers = _Buffers()
 
     def kernel(self, file: str, name: str, *defines: str) -> GpuKernel:
-        """A kernel of a file, compiled if nobody has yet.
+        """A kernel of a file, compiled if nobody has yet. Cancellation and Ctrl-C end the wait.
 
         Raises:
             KernelError: it does not compile.
             GpuError: it cannot be loaded.
+            CancelledError: the thread's query was cancelled.
         """
         key = (file, name, defines)
         found = self._kernels.get(key)
         if found is None:
+            path = KERNELS / f"{file}.cu"
+            compilation = self._gpu.compilation(path, defines=defines)
+            if compilation is not None:
+                compilation.wait(check_cancelled)  # others may load meanwhile
             with self._lock:
-                found = self._gpu.load(KERNELS / f"{file}.cu", name, defines=defines)
+                found = self._gpu.load(path, name, defines=defines)
                 self._kernels[key] = found
         return found
 
-    def program(self, text: str) -> GpuKernel:
-        """The kernel `program` of a generated text, compiled if nobody has yet.
+    def start_compiling(self, file: str, *defines: str) -> None:
+        """Begin with a file that `kernel` will be asked for.
 
         Raises:
-            KernelError: it does not compile.
-            GpuError: it cannot be loaded.
+            GpuError: the compiler or the headers it needs are not installed.
         """
-        key = (text, "program", ())
-        found = self._kernels.get(key)
-        if found is None:
-            with self._lock:
-                found = self._gpu.load(KernelText("program", text), "program")
-                self._kernels[key] = found
-        return found
+        self._gpu.compilation(KERNELS / f"{file}.cu", defines=defines)
 
     def start(
         self,

@@ -16,6 +16,7 @@ from bamquery.driver.gpu.device import Gpu
 from bamquery.engine.cuda.cache.column_cache import ColumnCache
 from bamquery.engine.cuda.device_memory import device_pool, memory_limit_error
 from bamquery.engine.cuda.launcher import Launcher
+from bamquery.engine.cuda.pipeline.program_kernels import ProgramKernels
 from bamquery.engine.cuda.read_back import ReadBack
 from bamquery.errors import GpuError
 from bamquery.statement_context.cancellation import check_cancelled
@@ -79,6 +80,11 @@ class CudaSession:
     def launcher(self) -> Launcher:
         """Starts kernels on this GPU."""
         return Launcher(self.gpu, self.lock)
+
+    @functools.cached_property
+    def program_kernels(self) -> ProgramKernels:
+        """Kernels of programs, for launches on `stream`."""
+        return ProgramKernels(self.gpu, self.lock, self.driver_stream)
 
     @functools.cached_property
     def read_back(self) -> ReadBack:

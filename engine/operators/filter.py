@@ -6,7 +6,7 @@ from collections.abc import Generator, Sequence
 from contextlib import closing
 from typing import Generic
 
-from bamquery.engine.device import Frame
+from bamquery.engine.device import CompilingDevice, Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.ordered_map import ordered_map
 from bamquery.engine.operators.base.dynamic_filter import DynamicFilter
@@ -36,6 +36,14 @@ class Filter(Operator[Frame], Generic[Frame]):
             ) as kept,
         ):
             yield from kept
+
+    def nullable_fields(self) -> Sequence[bool | None]:
+        """The child's."""
+        return self.children[0].nullable_fields()
+
+    def start_compiling(self, device: CompilingDevice) -> None:
+        """Its predicate."""
+        device.start_compiling_filter(self._predicate, self.children[0].nullable_fields())
 
     def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
         """The child's columns are its own."""

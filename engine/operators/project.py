@@ -6,7 +6,7 @@ from collections.abc import Generator, Sequence
 from contextlib import closing
 from typing import Generic
 
-from bamquery.engine.device import Frame
+from bamquery.engine.device import CompilingDevice, Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.base.dynamic_filter import DynamicCondition, DynamicFilter
 from bamquery.engine.operators.base.operator import Operator
@@ -44,6 +44,15 @@ class Project(Operator[Frame], Generic[Frame]):
             )
             with closing(computed) as answers:
                 yield from answers
+
+    def nullable_fields(self) -> Sequence[bool | None]:
+        """Those of columns that are the child's."""
+        below = self.children[0].nullable_fields()
+        return [below[e.index] if isinstance(e, ColumnRef) else None for e in self._expressions]
+
+    def start_compiling(self, device: CompilingDevice) -> None:
+        """Its expressions."""
+        device.start_compiling(self._expressions, self.children[0].nullable_fields())
 
     def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
         """What the value is made of below."""

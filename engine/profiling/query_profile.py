@@ -21,6 +21,7 @@ from bamquery.storage.readers.block_reader import ReadCounters
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from bamquery.engine.profiling.kernel_use import KernelUse
     from bamquery.engine.profiling.queue_profile import QueueProfile
     from bamquery.engine.profiling.vector_map import VectorMap
     from bamquery.storage.fragments.column_storage import ColumnStorage
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 class OperatorProfile:
     """One operator: `rows` it gave out, `seconds` spent in it without its children.
 
-    `details` are shown beside the name and must be JSON-able: keys, aggregates, peak memory in bytes.
+    `details` are shown beside the name and must be JSON-able: keys, aggregates, peak memory in bytes, what
+    `kernels` did.
     """
 
     name: str
@@ -39,6 +41,7 @@ class OperatorProfile:
     rows: int = 0
     seconds: float = 0.0
     children: tuple[OperatorProfile, ...] = ()
+    kernels: KernelUse | None = None
 
     def walk(self) -> Iterator[OperatorProfile]:
         """This one and all below, parents first."""

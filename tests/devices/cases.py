@@ -35,7 +35,7 @@ TEXT = pa.large_string()
 BOOL = pa.bool_()
 DOUBLE = pa.float64()
 
-_FAILING = 3
+FAILING = 3
 """Failing rows that are asked for one by one."""
 
 
@@ -53,7 +53,7 @@ def check(device: Device[Any], case: Case) -> None:
     """The device gives what the CPU gives, row by row, and fails in the same words."""
     names = [chr(ord("a") + i) for i in range(len(case.columns))]
     batch = pa.RecordBatch.from_arrays(list(case.columns), names)
-    expected = _expected(case.expression, batch)
+    expected = expected_values(case.expression, batch)
     failing = [i for i, answer in enumerate(expected) if isinstance(answer, ExecutionError)]
     fine = batch.filter(pa.array([not isinstance(answer, ExecutionError) for answer in expected]))
     # Sliced, so that a column that does not begin at its buffers' beginning is met too.
@@ -63,7 +63,7 @@ def check(device: Device[Any], case: Case) -> None:
         for row, (mine, other) in enumerate(zip(given, wanted, strict=True)):
             values = [plain(column)[0] for column in fine.slice(start + row, 1).columns]
             assert same(mine, other, case.tolerance), f"{case.name} of {values}: {mine!r}, not {other!r}"
-    for row in failing[:_FAILING]:
+    for row in failing[:FAILING]:
         mine = _one(device, case.expression, batch.slice(row, 1))
         assert str(mine) == str(expected[row])
     if failing:
@@ -71,7 +71,7 @@ def check(device: Device[Any], case: Case) -> None:
             _all(device, case.expression, batch)
 
 
-def _expected(expression: Expression, batch: pa.RecordBatch) -> list[Any]:
+def expected_values(expression: Expression, batch: pa.RecordBatch) -> list[Any]:
     """The CPU's values, errors for rows on which it fails."""
     try:
         return _all(CpuDevice(), expression, batch)

@@ -27,6 +27,7 @@ from bamquery.engine.cuda.pipeline.compiled_aggregates import compile_aggregates
 from bamquery.engine.cuda.transfer.record_batches import download
 from bamquery.engine.cuda.transfer.upload import upload
 from bamquery.engine.cuda.vectors import Vector
+from bamquery.errors import MemoryLimitError
 from bamquery.plan.expressions import AggregateCall, Expression
 
 Answer = TypeVar("Answer")
@@ -170,14 +171,32 @@ class CudaAggregation:
             return self._state_of_rows(frame_sharing(frame, self._repeated))
 
     def _state_of_rows(self, frame: CudaFrame) -> CudaGroups:
+        keys = evaluate_columns(self._kernels, self._keys, frame)
+        gathered = self._gather(frame, keys)
+        if gathered is not None:
+            return gathered
+        try:
+            return self._state_by_operators(frame, keys)
+        except (MemoryError, MemoryLimitError):
+            if self._compiled is None or self._compiled.is_given_up:
+                raise
+        # What operators make between their steps has no room; a program makes nothing of the kind.
+        return self._gather(frame, keys, waits=True) or self._state_by_operators(frame, keys)
+
+    def _gather(
+        self, frame: CudaFrame, keys: Sequence[plc.Column], *, waits: bool = False
+    ) -> CudaGroups | None:
+        """The state by the program; None where it cannot. `waits`: also for its kernel."""
         kernels = self._kernels
-        keys = evaluate_columns(kernels, self._keys, frame)
-        if self._compiled is not None and not self._compiled.is_given_up:
-            grouping = group_rows(kernels, keys, frame.rows)
-            codes = grouping.codes
-            words = self._compiled.partial(kernels, frame, codes.column, codes.groups)
-            if words is not None:
-                return CudaGroups(grouping.keys, codes.groups, (words,), gathered=True)
+        if self._compiled is None or self._compiled.is_given_up:
+            return None
+        grouping = group_rows(kernels, keys, frame.rows)
+        codes = grouping.codes
+        words = self._compiled.partial(kernels, frame, codes.column, codes.groups, waits=waits)
+        return None if words is None else CudaGroups(grouping.keys, codes.groups, (words,), gathered=True)
+
+    def _state_by_operators(self, frame: CudaFrame, keys: Sequence[plc.Column]) -> CudaGroups:
+        kernels = self._kernels
         if self._reducing is not None:
             reductions = [
                 accumulator.row_reductions(kernels, call_inputs(kernels, call, frame))

@@ -26,7 +26,9 @@ from bamquery.engine.cuda.pipeline.group_cells import (
     GroupCells,
     finish_cells,
     merge_cells,
+    start_compiling_cells,
 )
+from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.pipeline.aggregate_steps import aggregate_step
 from bamquery.engine.pipeline.instructions import AggregateKind, AggregateStep
 from bamquery.engine.pipeline.lowering import ProgramBuilder
@@ -67,20 +69,36 @@ class CompiledAggregates:
 
     def describe(self) -> str:
         """What profiles say of the program."""
-        if self._program.has_failed:
-            return "given up: a number does not fit 64 bits, or an input cannot be computed for all rows"
+        if self._program.failure:
+            return f"given up: {self._program.failure}"
         return f"{len(self._calls)} of {len(self._calls)} aggregates"
 
+    def start_compiling(
+        self, session: CudaSession, nullable: Sequence[bool | None], *, by_keys: bool
+    ) -> None:
+        """Begin with the kernels that states will take; see `GpuProgram.start_compiling`."""
+        start_compiling_cells(session)
+        self._program.start_compiling(session, nullable, by_keys=by_keys)
+
     def partial(
-        self, kernels: Kernels, frame: CudaFrame, codes: plc.Column | None, groups: int
+        self,
+        kernels: Kernels,
+        frame: CudaFrame,
+        codes: plc.Column | None,
+        groups: int,
+        *,
+        waits: bool = False,
     ) -> StateColumns | None:
-        """Words of the groups of a frame's rows; None where the program cannot compute them."""
+        """Words of the groups of a frame's rows; None where the program cannot compute them.
+
+        `waits`: nor while its kernel is compiled, unless it waits for that.
+        """
         if not groups:
             return self._nothing(kernels)
         if not frame.rows:
             cells: GroupCells | None = GroupCells.cleared(kernels.session, self._layout, groups)
         else:
-            cells = self._program.aggregate(kernels, frame, codes, groups)
+            cells = self._program.aggregate(kernels, frame, codes, groups, waits=waits)
         return None if cells is None else tuple(cells.columns(self._layout))
 
     def merge(

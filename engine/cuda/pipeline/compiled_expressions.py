@@ -12,7 +12,9 @@ from bamquery.engine.cuda.expressions.evaluation import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.pipeline.gpu_program import GpuProgram
+from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.pipeline.outputs import program_of
+from bamquery.errors import MemoryLimitError
 from bamquery.plan.expressions import Expression
 
 _KEPT: Final = 256
@@ -29,11 +31,38 @@ def compiled_columns(
     Raises:
         ExecutionError: a value cannot be computed.
     """
+    program, places = _compile(tuple(expressions)) if frame.rows else (None, ())
+    columns = None if program is None else program.evaluate(kernels, frame)
+    try:
+        return _rest_by_operators(kernels, expressions, frame, places, columns)
+    except (MemoryError, MemoryLimitError):
+        if program is None or columns is not None:
+            raise
+    # What operators make between their steps has no room; a program makes nothing of the kind.
+    columns = program.evaluate(kernels, frame, waits=True)
+    return _rest_by_operators(kernels, expressions, frame, places, columns)
+
+
+def start_compiling(
+    session: CudaSession, expressions: Sequence[Expression], nullable: Sequence[bool | None]
+) -> None:
+    """Begin with the kernel that `compiled_columns` will take; see `GpuProgram.start_compiling`."""
+    program, _ = _compile(tuple(expressions))
+    if program is not None:
+        program.start_compiling(session, nullable)
+
+
+def _rest_by_operators(
+    kernels: Kernels,
+    expressions: Sequence[Expression],
+    frame: CudaFrame,
+    places: Sequence[int],
+    columns: Sequence[plc.Column] | None,
+) -> list[plc.Column]:
+    """All columns, of which a program has computed those of some places, or none."""
     found: list[plc.Column | None] = [None] * len(expressions)
-    if frame.rows:
-        program, places = _compile(tuple(expressions))
-        columns = None if program is None else program.evaluate(kernels, frame)
-        for place, column in zip(places if columns is not None else (), columns or (), strict=True):
+    if columns is not None:
+        for place, column in zip(places, columns, strict=True):
             found[place] = column
     left = [expression for expression, column in zip(expressions, found, strict=True) if column is None]
     rest = iter(evaluate_columns(kernels, left, frame))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +18,7 @@ from bamquery.engine.cuda.kernels import INT64
 from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.pipeline.cell_layout import CellLayout, pack_words
 from bamquery.engine.cuda.session import CudaSession
+from bamquery.errors import GpuError
 
 _WORD: Final = 8
 _BITMAP_BYTES: Final = 64
@@ -32,6 +34,12 @@ class Finish(enum.IntEnum):
     DOUBLE = 3
     MEAN_OF_DOUBLES = 4
     ORDERED_DOUBLE = 5
+
+
+def start_compiling_cells(session: CudaSession) -> None:
+    """Begin with the kernels of this module."""
+    with suppress(GpuError):  # said where they are wanted
+        session.launcher.start_compiling(_FILE)
 
 
 @dataclass(frozen=True)

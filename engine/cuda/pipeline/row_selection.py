@@ -6,6 +6,7 @@ import functools
 import struct
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,18 +16,24 @@ import pylibcudf as plc
 import rmm
 from numpy.typing import NDArray
 
+from bamquery.driver.gpu.device import GpuKernel
+from bamquery.engine.cuda.expressions.evaluation import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame, CudaPositions, column_from_buffers
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.launcher import WARPS
 from bamquery.engine.cuda.libcudf_types import device_type
-from bamquery.engine.cuda.pipeline.gpu_program import pack_constants, pack_input
+from bamquery.engine.cuda.pipeline.gpu_program import Variant, pack_constants, pack_input
+from bamquery.engine.cuda.pipeline.program_kernels import tell_problem
 from bamquery.engine.cuda.pipeline.program_text import ProgramKernel
 from bamquery.engine.cuda.pipeline.selection_text import selection_text
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.cuda.transfer.upload import upload
 from bamquery.engine.pipeline.instructions import Input, Program
 from bamquery.engine.pipeline.lowering import ProgramBuilder, Shape, shape_of
+from bamquery.engine.profiling.kernel_use import note_chunk
+from bamquery.errors import GpuError, KernelError, MemoryLimitError
 from bamquery.plan.expressions import Call, ColumnRef, Expression, Members
+from bamquery.statement_context.cancellation import check_cancelled
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.format.storable_types import is_counted
 
@@ -64,7 +71,7 @@ class RowSelection:
         self._flags = tuple(flags)
         self._sets = tuple(sets)
         self._operations = operations
-        self._texts: dict[tuple[bool, ...], ProgramKernel] = {}
+        self._texts: dict[Variant, ProgramKernel] = {}
         self._lock = threading.Lock()
         self._failures = 0
 
@@ -75,14 +82,24 @@ class RowSelection:
         return bool(self._sets) or self._operations >= _LEAST_OPERATIONS or rows >= _MANY_ROWS
 
     def positions(
-        self, kernels: Kernels, frame: CudaFrame, members: Sequence[Members]
+        self, kernels: Kernels, frame: CudaFrame, members: Sequence[Members], *, waits: bool = False
     ) -> CudaPositions | None:
-        """Of rows, one at least, that are wanted; None where it cannot say. The host waits."""
+        """Of rows, one at least, that are wanted; None where it cannot say. The host waits.
+
+        `waits`: also for the kernel, since the operators cannot do it.
+
+        Raises:
+            CancelledError: the thread's query was cancelled.
+        """
         columns = self._input_columns(frame)
         sets = None if columns is None else _make_sets(kernels.session, members)
         if columns is None or sets is None:
             return None
-        made = self._text(tuple(column.null_count() > 0 for column in columns))
+        nullable = Variant(tuple(column.null_count() > 0 for column in columns))
+        found = self._find_kernel(kernels.session, nullable, waits=waits)
+        if found is None:
+            return None
+        kernel, made, compiled_s = found
         session, rows = kernels.session, frame.rows
         launcher, stream = session.launcher, session.driver_stream
         vectors = -(-rows // VECTOR_ROWS)
@@ -92,7 +109,7 @@ class RowSelection:
         status = session.read_back.take(2)
         grid = launcher.grid(vectors, WARPS)
         launcher.start(
-            launcher.program(made.text),
+            kernel,
             *(b"".join(map(pack_input, columns)) or bytes(24), pack_constants(made)),
             *((sets.packed,) if members else ()),
             *(rows, bits.ptr, counts.ptr, status.address),
@@ -101,21 +118,56 @@ class RowSelection:
         )
         launcher.prefix_sums(counts.ptr, vectors, offsets.ptr, status.address + _WORD, stream)
         lost, total = session.read_back.read(status)
+        note_chunk(by_kernel=not lost, compiled_s=compiled_s)
         if lost:
             with self._lock:
                 self._failures += 1
             return None
         places = session.allocate(_WORD * total, "selected rows")
         if total:
-            kernel = launcher.kernel("scan_select", "scan_positions")
-            launcher.start(kernel, bits.ptr, offsets.ptr, vectors, places.ptr, grid=grid, stream=stream)
+            numbering = launcher.kernel("scan_select", "scan_positions")
+            launcher.start(numbering, bits.ptr, offsets.ptr, vectors, places.ptr, grid=grid, stream=stream)
         return CudaPositions(column_from_buffers(pa.int32(), total, places))
 
-    def _text(self, nullable: tuple[bool, ...]) -> ProgramKernel:
-        found = self._texts.get(nullable)
+    def start_compiling(self, session: CudaSession, nullable: Sequence[bool | None]) -> None:
+        """Begin with the kernel of frames whose columns may have nulls or not; None: not known."""
+        known: list[bool] = []
+        for one in self._program.inputs:
+            assert isinstance(one.expression, ColumnRef)
+            has = nullable[one.expression.index]
+            if has is None:
+                return
+            known.append(has)
+        with suppress(GpuError):  # said where it is wanted
+            session.program_kernels.compilation(self._text(Variant(tuple(known))).text)
+
+    def _find_kernel(
+        self, session: CudaSession, wanted: Variant, *, waits: bool
+    ) -> tuple[GpuKernel, ProgramKernel, float] | None:
+        """A kernel, its text, and how long somebody compiled it; while there is none, one of more nulls."""
+        programs, made = session.program_kernels, self._text(wanted)
+        try:
+            if waits:
+                programs.compilation(made.text).wait(check_cancelled)
+            found = programs.ready(made.text)
+        except GpuError as error:
+            with self._lock:
+                self._failures += _MOST_FAILURES if isinstance(error, KernelError) else 1
+            tell_problem(error)
+            return None
+        if found is not None:
+            return found.kernel, made, found.compiled_s
+        for other, text in list(self._texts.items()):
+            if other.looks_at(wanted.nullable) and (found := programs.peek(text.text)) is not None:
+                return found.kernel, text, found.compiled_s
+        note_chunk(by_kernel=False, meanwhile=True)
+        return None
+
+    def _text(self, variant: Variant) -> ProgramKernel:
+        found = self._texts.get(variant)
         if found is None:
-            found = selection_text(self._program, self._flags, self._sets, nullable)
-            self._texts[nullable] = found
+            found = selection_text(self._program, self._flags, self._sets, variant.nullable)
+            self._texts[variant] = found
         return found
 
     def _input_columns(self, frame: CudaFrame) -> list[plc.Column] | None:
@@ -133,13 +185,40 @@ class RowSelection:
 def select_rows(kernels: Kernels, predicate: Expression, frame: CudaFrame) -> CudaPositions | None:
     """Positions of the rows for which a predicate is true, ascending; None where no kernel computes it.
 
-    Of at least one row.
+    While its kernel is compiled the operators do. Of at least one row.
+
+    Raises:
+        ExecutionError: a value cannot be computed.
     """
     conditions, sets = _split(predicate)
-    found = _compile(conditions, tuple(column for column, _ in sets))
-    if found is None or not found.is_worth(frame.rows):
+    selection = _compile(conditions, tuple(column for column, _ in sets))
+    if selection is None or not selection.is_worth(frame.rows):
         return None
-    return found.positions(kernels, frame, [members for _, members in sets])
+    members = [one for _, one in sets]
+    found = selection.positions(kernels, frame, members)
+    if found is not None:
+        return found
+    try:
+        (mask,) = evaluate_columns(kernels, [predicate], frame)
+        return CudaPositions(kernels.keep([kernels.positions(frame.rows)], mask)[0])
+    except (MemoryError, MemoryLimitError):
+        # What operators make between their steps has no room; a kernel makes little.
+        found = selection.positions(kernels, frame, members, waits=True)
+        if found is None:
+            raise
+        return found
+
+
+def start_compiling_selection(
+    session: CudaSession, predicate: Expression, nullable: Sequence[bool | None]
+) -> bool:
+    """Begin with the kernel that `select_rows` will take; False: it will take none."""
+    conditions, sets = _split(predicate)
+    selection = _compile(conditions, tuple(column for column, _ in sets))
+    if selection is None or not selection.is_worth(1):
+        return False
+    selection.start_compiling(session, nullable)
+    return True
 
 
 def is_selectable(predicate: Expression) -> bool:

@@ -96,10 +96,13 @@ __device__ inline Wide whole_sum(Word low, Word high) {
   return {static_cast<Word>(bottom), (high >> 32) + (bottom < static_cast<Unsigned>(low) ? 1 : 0)};
 }
 
+// Rounded as the operators' limbs of 32 bits are: a mean must not tell who computed it.
 __device__ inline double double_of(Wide sum) {
   if (sum.high == sum.low >> 63) return __ll2double_rn(sum.low);
-  return __dadd_rn(__dmul_rn(__ll2double_rn(sum.high), 18446744073709551616.0),
-                   __ull2double_rn(static_cast<Unsigned>(sum.low)));
+  const Unsigned low = static_cast<Unsigned>(sum.low);
+  const double upper =
+      __dadd_rn(__dmul_rn(__ll2double_rn(sum.high), 4294967296.0), __ull2double_rn(low >> 32));
+  return __dadd_rn(__dmul_rn(upper, 4294967296.0), __ull2double_rn(low & 0xffffffffu));
 }
 
 __device__ inline void store_word(const Finishing& to, Word group, Word word) {

@@ -72,14 +72,14 @@ __device__ inline Word stored_word<Double>(const Input& column, Word row, bool, 
 
 template <typename T, bool kNullable>
 __device__ inline Value load(const Input& column, Word row, bool& lost) {
-  const bool valid = !kNullable || is_set(column.valid, column.first_bit + row);
+  const bool valid = !kNullable || column.valid == nullptr || is_set(column.valid, column.first_bit + row);
   return value_of(stored_word<T>(column, row, valid, lost), valid);
 }
 
 /// Of a column with one byte a row.
 template <bool kNullable>
 __device__ inline Flag load_flag(const Input& column, Word row) {
-  const bool valid = !kNullable || is_set(column.valid, column.first_bit + row);
+  const bool valid = !kNullable || column.valid == nullptr || is_set(column.valid, column.first_bit + row);
   return {valid && static_cast<const unsigned char*>(column.values)[row] != 0, valid};
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Generator, Sequence
 from contextlib import closing
 from typing import Any, Generic
 
-from bamquery.engine.device import Frame
+from bamquery.engine.device import CompilingDevice, Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.aggregate.group_states import group_rows
 from bamquery.engine.operators.aggregate.holistic_states import HolisticStates
@@ -76,6 +76,11 @@ class Aggregate(Operator[Frame], Generic[Frame]):
                 if aggregation.program is not None:
                     self.profile.details["program"] = aggregation.program
                 yield from slice_frame(device, frame)
+
+    def start_compiling(self, device: CompilingDevice) -> None:
+        """Its aggregates."""
+        nullable = self.children[0].nullable_fields()
+        device.start_compiling_aggregates(self._aggregates, nullable, by_keys=bool(self._keys))
 
     def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
         """A condition on keys leaves out whole groups; without keys there is a row in any case."""

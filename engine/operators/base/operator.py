@@ -10,9 +10,10 @@ from typing import Generic
 
 import pyarrow as pa
 
-from bamquery.engine.device import Frame
+from bamquery.engine.device import CompilingDevice, Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.base.dynamic_filter import DynamicCondition, DynamicFilter
+from bamquery.engine.profiling.kernel_use import begin_work
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import AggregateCall, Expression, SortKey
 from bamquery.plan.nodes import Field
@@ -129,6 +130,14 @@ class Operator(ABC, Generic[Frame]):
         """
         return
 
+    def nullable_fields(self) -> Sequence[bool | None]:
+        """Of each column whether some rows may be null; None where that is not known before it runs."""
+        return (None,) * len(self.fields)
+
+    def start_compiling(self, device: CompilingDevice) -> None:
+        """Let the device begin with what it needs for this operator alone and takes long to make."""
+        return
+
     def keep_encoded(self) -> None:
         """Whoever takes the rows groups them: columns may come as they are stored, if the device takes such.
 
@@ -175,5 +184,9 @@ class Operator(ABC, Generic[Frame]):
             self.profile.seconds += elapsed - (sum(c._total_seconds for c in self.children) - below)
 
     def _next_measured(self, produced: Iterator[Frame]) -> Frame | None:
-        with self.measured():
-            return next(produced, None)
+        before = begin_work(self.profile)
+        try:
+            with self.measured():
+                return next(produced, None)
+        finally:
+            begin_work(before)

@@ -105,6 +105,16 @@ class Join(Operator[Frame], Generic[Frame]):
         """Those of its own keys, and of joins below the probe side."""
         return filters_of_rows(self.children[0], self._kind, self._condition, self._dynamic_filters)
 
+    def nullable_fields(self) -> Sequence[bool | None]:
+        """Those of both sides; of a side that may have no partner all are."""
+        kind, (probe, build) = self._kind, (child.nullable_fields() for child in self.children)
+        if kind in ("right", "full"):
+            probe = [True] * len(probe)
+        if kind in ("left", "full", "single"):
+            build = [True] * len(build)
+        both = [*probe, *build] if kind in _GIVES_BUILD_ROWS else [*probe, None]  # a mark is last
+        return both[: len(self.fields)]
+
     def build_paths(self) -> Sequence[tuple[Operator[Frame], ...]]:
         """Its own, and those below the probe side."""
         if self._kind != "inner" or self._keeps_build or self._probe_first_filters:

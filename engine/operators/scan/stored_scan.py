@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -106,6 +107,20 @@ class StoredScan(Operator[Frame], Generic[Frame]):
             return None
         columns = [self._schema.field(place) for place in self._outputs]
         return zone_map_answers(self._snapshot.fragments, columns, calls)
+
+    def nullable_fields(self) -> Sequence[bool | None]:
+        """As the table's files say."""
+        return self._nullable
+
+    @functools.cached_property
+    def _nullable(self) -> Sequence[bool]:
+        return [self._has_nulls(place) for place in self._outputs]
+
+    def _has_nulls(self, place: int) -> bool:
+        if self._numbers is not None and place == self._numbers.column:
+            return False
+        name = self._schema.field(place).name
+        return any(one.layout.columns[one.column_index(name)].has_nulls for one in self._snapshot.fragments)
 
     def prefer_order(self, key: SortKey) -> None:
         """Chunk by chunk, where the table is about in that order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from bamquery.engine.device import Device
 from bamquery.engine.device_factory import open_device
 from bamquery.errors import SettingError
+from tests.devices.kernels import waiting_for_kernels
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +21,10 @@ def device() -> Device[Any]:
     except SettingError as error:
         pytest.skip(str(error))
     return found
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernels_are_awaited() -> Iterator[None]:
+    """So that programs compute what they can."""
+    with waiting_for_kernels():
+        yield

@@ -64,7 +64,7 @@ class Kernel:
 def cuda(monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
     fake = FakeCuda()
     fake.install(monkeypatch)
-    monkeypatch.setattr(gpu_module, "compile_kernel", lambda *_: CompiledKernel(b"", "", cached=True))
+    monkeypatch.setattr(gpu_module, "stored_kernel", lambda *_: CompiledKernel(b"", "", cached=True))
     return fake
 
 

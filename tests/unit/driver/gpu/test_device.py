@@ -24,7 +24,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
     fake = FakeCuda()
     fake.install(monkeypatch)
     monkeypatch.setattr(gpu_module, "_abandoned", [])
-    monkeypatch.setattr(gpu_module, "compile_kernel", lambda *_: CompiledKernel(b"", "", cached=True))
+    monkeypatch.setattr(gpu_module, "stored_kernel", lambda *_: CompiledKernel(b"", "", cached=True))
     return fake
 
 
@@ -265,11 +265,11 @@ def test_waiting_can_be_interrupted(cuda: FakeCuda, monkeypatch: pytest.MonkeyPa
 def test_a_file_of_kernels_is_loaded_once(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[object] = []
 
-    def compile_kernel(source: object, options: object, cache: object) -> CompiledKernel:
+    def find_stored(source: object, options: object, cache: object) -> CompiledKernel:
         compiled.append((source, options))
         return CompiledKernel(b"", "", cached=False)
 
-    monkeypatch.setattr(gpu_module, "compile_kernel", compile_kernel)
+    monkeypatch.setattr(gpu_module, "stored_kernel", find_stored)
     with Gpu() as gpu:
         gpu.load("ring_test", "one")
         gpu.load("ring_test", "two")

@@ -36,7 +36,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
     fake = FakeCuda()
     fake.install(monkeypatch)
     monkeypatch.setattr(gpu_module, "_abandoned", [])
-    monkeypatch.setattr(gpu_module, "compile_kernel", lambda *_: CompiledKernel(b"", "", cached=True))
+    monkeypatch.setattr(gpu_module, "stored_kernel", lambda *_: CompiledKernel(b"", "", cached=True))
     monkeypatch.setattr("bamquery.driver.gpu.queues._SETTLE_S", 0.01)
     return fake
 

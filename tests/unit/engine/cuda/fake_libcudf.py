@@ -92,6 +92,12 @@ class FakeSession:
         return Launcher(self.gpu, self.lock)
 
     @functools.cached_property
+    def program_kernels(self):
+        from bamquery.engine.cuda.pipeline.program_kernels import ProgramKernels
+
+        return ProgramKernels(self.gpu, self.lock, self.driver_stream)
+
+    @functools.cached_property
     def read_back(self):
         from bamquery.engine.cuda.read_back import ReadBack
 

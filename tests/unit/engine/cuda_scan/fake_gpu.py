@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bamquery.driver.compile.compiler import KernelText
+from bamquery.driver.compile.compile_pool import Compilation
+from bamquery.driver.compile.compiler import CompiledKernel, KernelText
 from bamquery.driver.gpu.arguments import pack
 from bamquery.driver.gpu.device import GpuKernel
 from bamquery.driver.gpu.events import EventPool
@@ -95,6 +96,10 @@ class FakeCuda:
         return str(status)
 
 
+class FakeCode:
+    """What a kernel's code is, to whoever keeps it."""
+
+
 class FakeLaunch:
     """A kernel that has ended."""
 
@@ -136,13 +141,21 @@ class FakeGpu:
     def allocate(self, size: int) -> FakeMemory:
         return FakeMemory(size, 0)
 
-    def load(self, source: Path | KernelText, name: str, *, defines: tuple[str, ...] = ()) -> GpuKernel:
-        if isinstance(source, KernelText):
-            (program,) = self._emulator.programs([source.text])
-            return GpuKernel(name, program, program.sizes)
+    def compilation(self, source: Path, *, defines: tuple[str, ...] = ()) -> None:
+        """Compiled where it is loaded."""
+
+    def compile_text(self, text: KernelText) -> Compilation:
+        """Whose code is its text; a test may put a compiler that takes its time in this one's place."""
+        return Compilation.ended(CompiledKernel(text.text.encode(), "", cached=True))
+
+    def load(self, source: Path, name: str, *, defines: tuple[str, ...] = ()) -> GpuKernel:
         file = source.relative_to(KERNELS).with_suffix("")
         kernel = self._emulator.kernel(str(file), name, defines)
         return GpuKernel(name, kernel, kernel.sizes)
+
+    def load_compiled(self, compiled: CompiledKernel, name: str) -> GpuKernel:
+        (program,) = self._emulator.programs([compiled.code.decode()])
+        return GpuKernel(name, program, program.sizes, FakeCode())
 
     def allow_shared(self, kernel: GpuKernel, shared_bytes: int) -> None:
         kernel.shared_bytes_allowed = shared_bytes

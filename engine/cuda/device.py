@@ -170,6 +170,7 @@ class CudaDevice:
         Raises:
             ExecutionError: there are more than libcudf's columns have room for.
         """
+        frames = [frame for frame in frames if frame.rows] or frames[:1]
         if len(frames) == 1:
             return frames[0]
         rows = sum(frame.rows for frame in frames)

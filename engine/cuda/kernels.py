@@ -76,6 +76,7 @@ class Kernels:
         self.stream: Final = session.stream
         self.memory: Final = session.memory
         self._scalars: dict[tuple[pa.DataType, str], plc.Scalar] = {}
+        self._empty: dict[pa.DataType, plc.Column] = {}
         self._known = threading.local()
 
     # Constants.
@@ -126,9 +127,13 @@ class Kernels:
     def nulls(self, rows: int, kind: pa.DataType) -> plc.Column:
         """`rows` nulls."""
         if not rows:
-            return plc.column_factories.make_empty_column(
-                device_type(kind), stream=self.stream, mr=self.memory
-            )
+            found = self._empty.get(kind)
+            if found is None:
+                kept = device_type(kind)
+                found = plc.column_factories.make_empty_column(kept, stream=self.stream, mr=self.memory)
+                if len(self._empty) < _MOST_SCALARS:
+                    self._empty[kind] = found
+            return found
         return self.repeat_scalar(self.null(kind), rows)
 
     def positions(self, rows: int, start: int = 0, step: int = 1) -> plc.Column:

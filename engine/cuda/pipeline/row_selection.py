@@ -27,7 +27,6 @@ from bamquery.engine.cuda.pipeline.program_kernels import tell_problem
 from bamquery.engine.cuda.pipeline.program_text import ProgramKernel
 from bamquery.engine.cuda.pipeline.selection_text import selection_text
 from bamquery.engine.cuda.session import CudaSession
-from bamquery.engine.cuda.transfer.upload import upload
 from bamquery.engine.pipeline.instructions import Input, Program
 from bamquery.engine.pipeline.lowering import ProgramBuilder, Shape, shape_of
 from bamquery.engine.profiling.kernel_use import note_chunk
@@ -282,20 +281,21 @@ def _make_sets(session: CudaSession, members: Sequence[Members]) -> _Sets | None
         if count > _MOST_BITS:
             return None
         bits = session.allocate(max(-(-count // 64), 1) * 8, "a set of values")
-        session.gpu.cuda("clear a set", "cuMemsetD8Async", bits.ptr, 0, bits.size, session.driver_stream)
+        cuda, stream = session.gpu.cuda, session.driver_stream
+        cuda("clear a set", "cuMemsetD8Async", bits.ptr, 0, bits.size, stream)
         memory.append(bits)
         packed += struct.pack("<QQq", bits.ptr, first % 2**64, count)
         if not count:
             continue
-        column = upload(session, pa.array(numbers))
-        data = column.data()
-        assert data is not None
-        held += [column, numbers]
+        copied = session.allocate_entered(numbers.nbytes, "a set of values")
+        cuda("copy a set", "cuMemcpyHtoDAsync", copied.ptr, numbers.ctypes.data, numbers.nbytes, stream)
+        memory.append(copied)
+        held.append(numbers)
         session.launcher.start(
             session.launcher.kernel("pipeline/member_bits", "set_members"),
-            *(int(data.ptr), len(numbers), first % 2**64, bits.ptr),
+            *(copied.ptr, len(numbers), first % 2**64, bits.ptr),
             grid=session.launcher.grid(len(numbers)),
-            stream=session.driver_stream,
+            stream=stream,
         )
     return _Sets(packed, tuple(memory), tuple(held))
 
@@ -304,5 +304,5 @@ def _numbers(values: Any) -> NDArray[np.int64]:
     kind = values.type
     if not pa.types.is_integer(kind):
         values = values.view(pa.int32() if kind.bit_width == 32 else pa.int64())
-    found: NDArray[np.int64] = values.to_numpy().astype(np.int64)
+    found: NDArray[np.int64] = values.to_numpy().astype(np.int64, copy=False)
     return found

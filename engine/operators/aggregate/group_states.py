@@ -209,7 +209,7 @@ class GroupStates(Generic[Frame]):
         return states
 
     def _merge(self) -> None:
-        if self._splice():
+        if self._settle_at_once() or self._splice():
             return
         size = self._context.device.task_size
         held = self._merged_bytes + self._pending_bytes
@@ -229,6 +229,17 @@ class GroupStates(Generic[Frame]):
         self._pending_groups = self._pending_bytes = 0
         self._merged_groups = sum(state.groups for state in self._merged)
         self._merged_bytes = sum(state.nbytes for state in self._merged)
+
+    def _settle_at_once(self) -> bool:
+        """Where all groups are one state, and a GPU has them: taking it apart would only cost copies."""
+        if self._merged or len(self._pending) != 1 or self._repeated:
+            return False
+        if self._context.device.capabilities.on_host:
+            return False
+        self._merged_groups, self._merged_bytes = self._pending_groups, self._pending_bytes
+        self._merged.extend(drain_list(self._pending))
+        self._pending_groups = self._pending_bytes = 0
+        return True
 
     def _splice(self) -> bool:
         """Where groups are many and few states have the same ones, put these together and leave others apart.

@@ -14,7 +14,7 @@ from bamquery.plan.expressions import Literal
 Item = TypeVar("Item")
 
 FRAME_ROWS: Final = 131_072
-"""Rows of the frames that sorts and aggregates give out."""
+"""Rows of the frames that sorts and aggregates give out; of a device with larger tasks, as many more."""
 GATHERED_ROWS: Final = 65_536
 """Rows from which a chunk is worth a task of its own; a device may want more."""
 GATHERED_BYTES: Final = 32 << 20
@@ -72,11 +72,11 @@ def _cut_full_frames(
 
 
 def slice_frame(device: Device[Frame], frame: Frame, size: int | None = None) -> Generator[Frame, None, None]:
-    """The frame in pieces of at most `FRAME_ROWS`, and of about `size` bytes; one without rows stays one."""
+    """The frame in pieces of a good size, and of about `size` bytes; one without rows stays one."""
     rows = device.row_count(frame)
-    length = FRAME_ROWS
+    length = FRAME_ROWS * device.task_size
     if size is not None and rows:
-        length = min(max(rows * size // max(device.nbytes(frame), 1), 1), FRAME_ROWS)
+        length = min(max(rows * size // max(device.nbytes(frame), 1), 1), length)
     for start in range(0, max(rows, 1), length):
         yield device.slice(frame, start, length)
 

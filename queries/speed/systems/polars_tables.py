@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -12,6 +12,9 @@ from bamquery.queries.speed.comparing import CLOSE, ROUNDED, Comparison
 from bamquery.queries.speed.systems.frames import Tables
 from bamquery.queries.speed.systems.pdsh import Pdsh, cudf_polars_version
 from bamquery.queries.speed.systems.system import Asked, RefusedError, Run
+
+_LONGEST: Final = 400
+"""Characters of an error: polars shows the plan in some."""
 
 
 class PolarsTables:
@@ -52,10 +55,9 @@ class PolarsTables:
         def run() -> pa.Table:
             try:
                 answer: pa.Table = make().collect(engine=self._engine).to_arrow()
-            except _refusals() as error:
-                raise RefusedError(_first_line(error)) from error
-            except Exception as error:  # polars' have no other root, and a GPU's come from below it
-                raise BamQueryError(f"{self.name}: {_first_line(error)}") from error
+            except (Exception, _panic()) as error:  # polars' have no other root, and a GPU's come as they are
+                kind = RefusedError if _is_refusal(error) else BamQueryError
+                raise kind(f"{self.name}: {_in_one_line(error)}") from error
             return answer
 
         return run
@@ -87,13 +89,23 @@ def _gpu_engine(ordinal: int) -> Any:
     )
 
 
-def _refusals() -> tuple[type[Exception], ...]:
-    """What polars raises where it does not do something, a GPU's "unsupported operations" included."""
+def _panic() -> type[BaseException]:
+    """A fault of polars' Rust, which is no `Exception`."""
+    from polars import exceptions  # noqa: PLC0415 (imported already)
+
+    panic: type[BaseException] = exceptions.PanicException
+    return panic
+
+
+def _is_refusal(error: BaseException) -> bool:
+    """Whether polars does not do something; its GPU engine says so in the words of another error."""
     from polars import exceptions  # noqa: PLC0415 (imported already)
 
     names = ("SQLInterfaceError", "SQLSyntaxError", "InvalidOperationError", "ColumnNotFoundError")
-    return (*(getattr(exceptions, name) for name in names), NotImplementedError)
+    kinds = tuple(getattr(exceptions, name) for name in names)
+    return isinstance(error, (*kinds, NotImplementedError)) or "NotImplementedError" in str(error)
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+def _in_one_line(error: BaseException) -> str:
+    words = " ".join((str(error) or type(error).__name__).split())
+    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"

@@ -76,10 +76,11 @@ def _require_cudf_polars(pdsh: Pdsh | None, device: str) -> None:
     if not device.startswith("cuda:"):
         raise BamQueryError(f"comparing with cudf-polars needs an NVIDIA GPU, and the device is {device}")
     _require_fitting_polars(version)
+    os.environ.setdefault("KVIKIO_COMPAT_MODE", "on")  # as pdsh's module does: files lie in the page cache
     try:
         importlib.import_module("cudf_polars")
-    except ImportError as error:
-        missing = (error.name or "").partition(".")[0]
+    except (ImportError, OSError, RuntimeError) as error:  # libraries of CUDA raise any of them
+        missing = (getattr(error, "name", None) or "").partition(".")[0]
         why = (
             " (it is for clusters, but this version imports it for one GPU, too; on machines without UCX "
             "cudf-polars cannot be compared with)"

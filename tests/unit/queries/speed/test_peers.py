@@ -11,10 +11,12 @@ import pytest
 
 from bamquery.errors import BamQueryError
 from bamquery.queries.speed.constants.substitutions import Constants
+from bamquery.queries.speed.suites import SpeedQuery
 from bamquery.queries.speed.systems import registry
 from bamquery.queries.speed.systems.pdsh import Pdsh
+from bamquery.queries.speed.systems.polars_tables import PolarsTables
 from bamquery.queries.speed.systems.registry import require_peers
-from bamquery.queries.speed.systems.system import RefusedError
+from bamquery.queries.speed.systems.system import Asked, RefusedError
 
 MODULE = '''
 from somewhere import get_data, QueryResult
@@ -146,3 +148,43 @@ def test_queries_of_a_package() -> None:
     with pytest.raises(RefusedError, match="cudf-polars 1 has no pdsh query q7"):
         pdsh.prepare("07_volume_shipping", Constants(), get)
     assert Pdsh.parse("x = 1", "1") is None
+
+
+class Broken:
+    """Tables whose frames fail when they are collected."""
+
+    place = "frames"
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def get(self, table: str) -> Any:
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: self
+
+    def collect(self, engine: object) -> Any:
+        raise self._error
+
+
+def test_what_polars_refuses_and_what_fails() -> None:
+    polars = pytest.importorskip("polars")
+    pdsh = Pdsh.parse(MODULE, "1")
+    query = SpeedQuery("tpch", "06_revenue_change", "SELECT 1")
+
+    def ask(error: BaseException) -> BamQueryError:
+        system = PolarsTables(Broken(error), pdsh)
+        with pytest.raises(BamQueryError) as caught:
+            system.prepare(Asked(query, query.sql, Constants()))()
+        return caught.value
+
+    on_gpu = "'cuda' conversion failed: NotImplementedError: ('unsupported',\n - this)"
+    refused = ask(polars.exceptions.ComputeError(on_gpu))
+    assert isinstance(refused, RefusedError)
+    assert str(refused).endswith("NotImplementedError: ('unsupported', - this)")
+    assert isinstance(ask(polars.exceptions.SQLInterfaceError("no")), RefusedError)
+    for error in (MemoryError("out"), polars.exceptions.PanicException("out"), RuntimeError("out")):
+        failed = ask(error)
+        assert (type(failed), str(failed)) == (BamQueryError, "polars, frames: out")
+    assert len(str(ask(ValueError("x" * 5000)))) < 500

@@ -11,7 +11,7 @@ from typing import Final
 
 from bamquery.queries import arguments
 from bamquery.queries.measuring.options import write_measurements
-from bamquery.queries.plot import rows_label
+from bamquery.queries.plot import pictures, rows_label
 from bamquery.queries.speed.suites import SUITES, SpeedQuery, chosen_queries
 from bamquery.queries.speed.systems.names import PEERS, PLACES
 
@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--device",
         default="auto",
-        help="auto, cpu or cuda:N: where BamQuery runs (auto); DuckDB and polars have all threads",
+        help="auto, cpu or cuda:N: where BamQuery and cudf-polars run (auto); others have the processor",
     )
     parser.add_argument(
         "--encoding", choices=("auto", "plain"), default="auto", help="of BamQuery's columns (auto)"
@@ -127,6 +127,9 @@ def _run(options: argparse.Namespace, folder: Path, command: str, queries: Seque
     def tell(line: str) -> None:
         console.print(line, style="dim", soft_wrap=True, markup=False)
 
+    if options.picture is not None:
+        with pictures():  # rather than miss it at the end
+            pass
     device, _ = open_device(options.device)
     peers = require_peers(options.against, options.threads, device.name)
     tell(f"device {device_line(device.name)}")

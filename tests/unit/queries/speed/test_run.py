@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,12 @@ def test_polars_by_our_sql(ask: Ask, tmp_path: Path) -> None:
     assert len(measured["summary"]) == 3
     assert picture.read_text().startswith("<?xml")
     assert {file.stem for file in (tmp_path / "tpch-1.parquet").iterdir()} == set(TPCH_TABLES)
+
+
+def test_a_picture_that_cannot_be_drawn_is_known_first(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(BamQueryError, match="drawing needs matplotlib"):
+        ask("--suites", "tpch", "--picture", "speed.svg")
 
 
 def test_polars_alone_is_whom_answers_are_compared_with(ask: Ask) -> None:

@@ -221,7 +221,7 @@ def _bench(arguments: Sequence[str]) -> int:
         "planning: plans of statements that grow, against DuckDB, or of TPC-H's queries; "
         "recursion: steps of recursive queries, against DuckDB; "
         "ingest: loading against a plain copy; packed: packed columns against plain ones; "
-        "sql: queries against DuckDB; "
+        "sql: queries against DuckDB, polars and cudf-polars; "
         "formats: bytes, rows by number and Q5 against Parquet, DuckDB, Vortex, Lance and ClickHouse; "
         "spill: queries that do not fit in memory; "
         "memory: the most that each operator and way in takes, over memory_limit; "

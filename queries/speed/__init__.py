@@ -1,1 +1,1 @@
-"""`bamquery bench sql`: TPC-H-like and taxi queries, on BamQuery and on DuckDB."""
+"""`bamquery bench sql`: TPC-H-like and taxi queries, on BamQuery and on others."""

@@ -1,4 +1,4 @@
-"""Queries timed on BamQuery and DuckDB in turns, and their answers compared."""
+"""Queries timed on all systems in turns, and every answer compared."""
 
 from __future__ import annotations
 
@@ -6,48 +6,84 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from decimal import Decimal
-from typing import Any, Final
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final
 
 import pyarrow as pa
 
-from bamquery.connection.connection import Connection, connect
-from bamquery.errors import BamQueryError, UnsupportedError
-from bamquery.queries.speed.data import Data, open_duckdb
+from bamquery.errors import BamQueryError
+from bamquery.queries.speed.comparing import difference
+from bamquery.queries.speed.constants.replacements import replace_pieces
+from bamquery.queries.speed.constants.substitutions import Constants, draw_constants
+from bamquery.queries.speed.floors import Floor
 from bamquery.queries.speed.suites import SpeedQuery
+from bamquery.queries.speed.systems.system import Asked, RefusedError, System
 
-_RUNS_BEFORE: Final = 3
-"""After which a GPU has the columns in its memory that it keeps there."""
-_CLOSE: Final = 1e-9
-"""Floating-point numbers are added up in other orders."""
+_DRAWS: Final = 50
+"""Of constants, until they are such as were not asked before: Q18 has four."""
 
 
 @dataclass(frozen=True)
-class Timing:
-    """What one query took.
+class SystemTiming:
+    """What one query took one system.
 
     Attributes:
-        query: which.
-        ours: BamQuery's seconds, one for each repetition.
-        theirs: DuckDB's.
-        rows: of the answer.
-        problem: what is wrong with BamQuery's answer, or why there is none; empty where all is well.
-        refused: whether BamQuery says by name that it does not do this.
+        system: its name.
+        seconds: one for each repetition; none where it has no answer.
+        floors: of each repetition, the least that its reads take; none where nobody knows.
+        problem: what is wrong with an answer of its, or why there is none; empty where all is well.
+        refused: whether it says by name that it does not do this.
     """
 
-    query: SpeedQuery
-    ours: tuple[float, ...]
-    theirs: tuple[float, ...]
-    rows: int
+    system: str
+    seconds: tuple[float, ...] = ()
+    floors: tuple[Floor, ...] = ()
     problem: str = ""
     refused: bool = False
 
     @property
-    def factor(self) -> float | None:
-        """Fastest against fastest; None where there is nothing to compare."""
-        return min(self.ours) / min(self.theirs) if self.ours and self.theirs else None
+    def best(self) -> float | None:
+        """The fastest."""
+        return min(self.seconds, default=None)
+
+    @property
+    def floor(self) -> Floor | None:
+        """Of the fastest."""
+        return self.floors[self.seconds.index(min(self.seconds))] if self.floors else None
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What one query took all systems, in the order in which they were asked.
+
+    Attributes:
+        query: which.
+        systems: the systems' times.
+        rows: of the answer that others are compared with; None where nobody has one.
+        texts: that were asked, one for each repetition; empty where it is the query's own.
+    """
+
+    query: SpeedQuery
+    systems: tuple[SystemTiming, ...]
+    rows: int | None
+    texts: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """With its suite."""
+        return f"{self.query.suite}/{self.query.name}"
+
+    def timing_of(self, system: str) -> SystemTiming | None:
+        """A system's; None where it was not asked."""
+        return next((one for one in self.systems if one.system == system), None)
+
+    def factor(self, system: str, other: str) -> float | None:
+        """One's fastest over the other's; None where there is nothing to compare."""
+        mine, theirs = self.timing_of(system), self.timing_of(other)
+        if mine is None or theirs is None or mine.best is None or theirs.best is None:
+            return None
+        return mine.best / theirs.best
 
 
 def geometric_mean(factors: Sequence[float]) -> float:
@@ -55,88 +91,104 @@ def geometric_mean(factors: Sequence[float]) -> float:
     return math.exp(statistics.fmean(map(math.log, factors)))
 
 
-def measure(
-    data: Data,
-    queries: Sequence[SpeedQuery],
-    heard: Callable[[Timing], None],
-    *,
-    device: str,
-    threads: int,
-    repeat: int,
-    gpu_cache: bool = True,
-) -> list[Timing]:
-    """Each query `repeat` times on both, in turns, after one run each that is not timed but compared.
+def questions(query: SpeedQuery, repeat: int, scale: float, seed: int | None) -> list[Asked]:
+    """What is asked first, untimed, and then in each repetition: with a seed, TPC-H with other constants."""
+    same = Asked(query, query.sql, Constants())
+    if seed is None or query.suite != "tpch":
+        return [same] * (repeat + 1)
+    random = Random(f"{seed} {query.name}")  # noqa: S311 (no secret)
+    found = [same]
+    for _ in range(repeat):
+        for _ in range(_DRAWS):
+            constants = draw_constants(query.name, random, scale)
+            asked = Asked(query, replace_pieces(query.sql, constants.sql), constants)
+            if asked.sql not in {one.sql for one in found}:
+                break
+        found.append(asked)
+    return found
 
-    `device` is BamQuery's; DuckDB has the processor's `threads` in any case. Without `gpu_cache`, every run
-    reads its columns from files; with it, runs before those that are timed let columns come in.
+
+def measure(
+    systems: Sequence[System],
+    reference: Sequence[System],
+    asked: Sequence[Sequence[Asked]],
+    heard: Callable[[Timing], None],
+) -> list[Timing]:
+    """Each query on all systems in turns; of its questions the first one is not timed.
+
+    Every answer is compared with that of the first system of `reference`, some of `systems`, that has one.
+    Who has none is not asked this query again.
     """
+    for system in systems:
+        system.warm([questions_[0] for questions_ in asked])
     timings = []
-    duckdb = open_duckdb(data.theirs, threads)
-    try:
-        limit = None if gpu_cache else 0
-        with connect(data.ours, device=device, threads=threads, gpu_cache_limit=limit) as bamquery:
-            for query in queries if gpu_cache and bamquery.gpu_cache is not None else ():
-                for _ in range(_RUNS_BEFORE):
-                    with suppress(BamQueryError):  # which is told of below
-                        _ask_bamquery(bamquery, query.sql)
-            for query in queries:
-                timing = _time_query(bamquery, duckdb, query, repeat)
-                heard(timing)
-                timings.append(timing)
-    finally:
-        duckdb.close()
+    for questions_ in asked:
+        timing = _time_query(systems, reference, questions_)
+        heard(timing)
+        timings.append(timing)
     return timings
 
 
-def _time_query(bamquery: Connection, duckdb: Any, query: SpeedQuery, repeat: int) -> Timing:
-    right = _ask_duckdb(duckdb, query.sql)
-    try:
-        answer = _ask_bamquery(bamquery, query.sql)
-    except UnsupportedError as error:
-        return Timing(query, (), (), right.num_rows, str(error), refused=True)
-    except BamQueryError as error:
-        return Timing(query, (), (), right.num_rows, str(error))
-    problem = difference(answer, right)
-    ours, theirs = [], []
-    for _ in range(repeat):
-        ours.append(_seconds(lambda: _ask_bamquery(bamquery, query.sql)))
-        theirs.append(_seconds(lambda: _ask_duckdb(duckdb, query.sql)))
-    return Timing(query, tuple(ours), tuple(theirs), right.num_rows, problem)
+@dataclass
+class _Running:
+    """A system while it is asked a query."""
+
+    system: System
+    seconds: list[float] = field(default_factory=list)
+    floors: list[Floor] = field(default_factory=list)
+    problem: str = ""
+    refused: bool = False
+    failed: bool = False
+    answer: pa.Table | None = None
+
+    def ask(self, asked: Asked, *, timed: bool) -> None:
+        self.answer = None
+        if self.failed:
+            return
+        try:
+            run = self.system.prepare(asked)
+            started = time.perf_counter()
+            self.answer = run()
+            seconds = time.perf_counter() - started
+        except BamQueryError as error:
+            self.failed, self.refused = True, isinstance(error, RefusedError)
+            self.problem = str(error)
+            return
+        if timed:
+            self.seconds.append(seconds)
+            floor = self.system.floor()
+            self.floors += [] if floor is None else [floor]
+
+    def compare(self, right: _Running | None) -> None:
+        if self.answer is None or self.problem or right is self:
+            return
+        if right is None or right.answer is None:
+            self.problem = "there is no answer to compare with"
+        else:
+            how = self.system.comparison.looser(right.system.comparison)
+            self.problem = difference(self.answer, right.answer, how)
+
+    def timing(self) -> SystemTiming:
+        times = () if self.failed else tuple(self.seconds)
+        return SystemTiming(
+            self.system.name, times, tuple(self.floors) if times else (), self.problem, self.refused
+        )
 
 
-def _ask_bamquery(connection: Connection, sql: str) -> pa.Table:
-    return connection.sql(sql).to_arrow()
-
-
-def _ask_duckdb(connection: Any, sql: str) -> pa.Table:
-    table: pa.Table = connection.sql(sql).to_arrow_table()
-    return table
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
-
-
-def difference(answer: pa.Table, right: pa.Table) -> str:
-    """What differs between two answers, row by row in their order; empty where nothing does."""
-    if [name.lower() for name in answer.column_names] != [name.lower() for name in right.column_names]:
-        return f"columns {answer.column_names}, not {right.column_names}"
-    if answer.num_rows != right.num_rows:
-        return f"{answer.num_rows:,} rows, not {right.num_rows:,}"
-    columns = [(answer.column(i).to_pylist(), right.column(i).to_pylist()) for i in range(right.num_columns)]
-    for name, (mine, other) in zip(right.column_names, columns, strict=True):
-        for row, (value, wanted) in enumerate(zip(mine, other, strict=True)):
-            if not _same_value(value, wanted):
-                return f"row {row + 1}, {name}: {value!r}, not {wanted!r}"
-    return ""
-
-
-def _same_value(value: object, wanted: object) -> bool:
-    if isinstance(value, float) and isinstance(wanted, float):
-        both_nan = math.isnan(value) and math.isnan(wanted)
-        return both_nan or math.isclose(value, wanted, rel_tol=_CLOSE, abs_tol=_CLOSE)
-    if isinstance(value, Decimal) and isinstance(wanted, Decimal | int):
-        return value == wanted
-    return value == wanted
+def _time_query(
+    systems: Sequence[System], reference: Sequence[System], questions_: Sequence[Asked]
+) -> Timing:
+    running = [_Running(system) for system in systems]
+    rows = None
+    for number, asked in enumerate(questions_):
+        for one in running:
+            one.ask(asked, timed=number > 0)
+        right = next((one for one in running if one.system in reference and one.answer is not None), None)
+        if rows is None and right is not None and right.answer is not None:
+            rows = right.answer.num_rows
+        for one in running:
+            one.compare(right)
+    query = questions_[0].query
+    changed = any(asked.sql != query.sql for asked in questions_)
+    texts = tuple(asked.sql for asked in questions_[1:]) if changed else ()
+    return Timing(query, tuple(one.timing() for one in running), rows, texts)

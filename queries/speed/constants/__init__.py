@@ -1,0 +1,1 @@
+"""Other constants for TPC-H's queries, by the specification's rules."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Final, Generic
@@ -246,7 +246,9 @@ class StoredScan(Operator[Frame], Generic[Frame]):
             finally:
                 readers.release(chunk)
 
-        todo = self._pruned_chunks(context, readers, moving)
+        # Of what becomes narrower chunk by chunk nobody knows how much passes.
+        passing = plan.passing_share if context.memory.share == 1 and not moving.guesses else None
+        todo = self._pruned_chunks(context, readers, moving, passing)
         answers = ordered_map(context, read, todo)
         try:
             # The first chunk is small and goes alone: it may be all that a LIMIT wants, and the others profit
@@ -275,11 +277,11 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         context: ExecutionContext[Frame],
         readers: FragmentReaders[Frame],
         moving: MovingDynamicFilters,
+        passing: Callable[[], float] | None,
     ) -> Iterator[Chunk]:
         names = list(self._scan_profile.columns)
         zone_maps = context.settings.zone_maps
-        limits = ChunkLimits.for_threads(context.memory.share)
-        limits = limits.shared(sum(f.vector_count for f in self._snapshot.fragments), context.threads)
+        limits = ChunkLimits.for_threads(context.memory.share, context.threads)
         if self._keeps_encoded and context.device.capabilities.takes_encoded and context.memory.share == 1:
             limits = replace(limits, as_stored=True)
         keep, density = None, None
@@ -288,7 +290,13 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         if density is not None:
             limits = limits.for_few_rows(density)
         cut: Iterable[Chunk] = cut_chunks(
-            self._snapshot.fragments, self._ranges, names, zone_maps, limits, keep_vectors=keep
+            self._snapshot.fragments,
+            self._ranges,
+            names,
+            zone_maps,
+            limits,
+            keep_vectors=keep,
+            passing=passing,
         )
         if self._preferred is not None and zone_maps:
             column, descending = self._preferred

@@ -205,7 +205,7 @@ class ChunkSelection(Generic[Frame]):
         plans = self._vectors.plan(
             waiting,
             alive,
-            lambda steps: order.choose_next(steps, self._cost),
+            lambda steps: order.in_order(steps, self._cost),
             order.selectivity,
             self._unread_name,
         )

@@ -59,6 +59,10 @@ _ROWS_WITHOUT_COLUMNS: Final = 1 << 22
 """Rows of a frame without columns: few frames for count(*), little memory where a constant is computed."""
 
 
+_SMALL_CHUNK: Final = 65_536
+"""Rows of a chunk below which most of its work is Python's, of which threads do no two at once."""
+
+
 class StoredScan(Operator[Frame], Generic[Frame]):
     """Reads a version of a stored table, chunk by chunk, on all threads; frames come in row order."""
 
@@ -249,7 +253,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         # Of what becomes narrower chunk by chunk nobody knows how much passes.
         passing = plan.passing_share if context.memory.share == 1 and not moving.guesses else None
         todo = self._pruned_chunks(context, readers, moving, passing)
-        answers = ordered_map(context, read, todo)
+        answers = ordered_map(context, read, todo, is_small=_is_small, looks_ahead=True)
         try:
             # The first chunk is small and goes alone: it may be all that a LIMIT wants, and the others profit
             # from what it tells of selectivities. Rows that are listed are few, and have passed.
@@ -305,6 +309,11 @@ class StoredScan(Operator[Frame], Generic[Frame]):
             left = moving.prune(chunk) if zone_maps else chunk
             readers.expect(left)
             yield left
+
+
+def _is_small(chunk: Chunk) -> bool:
+    """Whether a chunk is too little work to wake another thread for."""
+    return chunk.rows < _SMALL_CHUNK
 
 
 def _make_profile(

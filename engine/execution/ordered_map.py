@@ -20,14 +20,26 @@ def ordered_map(
     items: Iterable[Item],
     in_flight: int | None = None,
     threads: int | None = None,
+    *,
+    is_small: Callable[[Item], bool] | None = None,
+    looks_ahead: bool = False,
 ) -> Generator[Answer, None, None]:
     """`function(item)` for every item, computed by the query's threads, yielded in the items' order.
 
     Items are taken by the calling thread, one as soon as fewer than `in_flight` (None: one more than
     there are threads) are in work or wait to be yielded; rather than wait for an answer it works on one, too.
     An exception surfaces in its item's place. Closing the generator drops what has not begun and waits for
-    what has, so nothing touches the items afterwards; it does not close `items`. `threads`: of the context's
-    if None. Between items freed memory is given back where it is scarce.
+    what has, so nothing touches the items afterwards; it does not close `items`. Between items freed memory
+    is given back where it is scarce.
+
+    Args:
+        context: whose threads work.
+        function: of an item; it may be called by several threads at once.
+        items: taken one by one.
+        in_flight: see above.
+        threads: None: of the context.
+        is_small: whether an item is too little work to wake another thread for: the calling one does it.
+        looks_ahead: items cost nothing to make, so an item is handed over once there is another one.
 
     Raises:
         CancelledError: the query was cancelled before an item was begun.
@@ -48,6 +60,7 @@ def ordered_map(
 
     bound = in_flight if in_flight is not None else threads + 1
     pending: deque[_Task[Item, Answer]] = deque()
+    kept: _Task[Item, Answer] | None = None
 
     def next_answer() -> Answer:
         first = pending[0]
@@ -60,9 +73,16 @@ def ordered_map(
 
     try:
         for item in items:
+            if kept is not None:
+                kept.pooled = context.pool.submit(kept.run)
+                kept = None
             task = _Task(work, item)
             pending.append(task)
-            task.pooled = context.pool.submit(task.run)
+            if is_small is None or not is_small(item):
+                if looks_ahead:
+                    kept = task
+                else:
+                    task.pooled = context.pool.submit(task.run)
             if len(pending) >= bound:
                 yield next_answer()
         while pending:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import closing
+from functools import partial
 from typing import Generic
 
 from bamquery.engine.device import CompilingDevice, Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.ordered_map import ordered_map
 from bamquery.engine.operators.base.dynamic_filter import DynamicFilter
+from bamquery.engine.operators.base.frame_sizing import is_small_frame
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import Expression, SortKey
@@ -32,7 +34,12 @@ class Filter(Operator[Frame], Generic[Frame]):
         with (
             closing(self.children[0].frames(context)) as frames,
             closing(
-                ordered_map(context, lambda f: context.device.filter(f, self._predicate), frames)
+                ordered_map(
+                    context,
+                    lambda f: context.device.filter(f, self._predicate),
+                    frames,
+                    is_small=partial(is_small_frame, context.device),
+                )
             ) as kept,
         ):
             yield from kept

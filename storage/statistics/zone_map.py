@@ -21,6 +21,8 @@ _FEW_VALUES: Final = 8
 """IN lists that are not longer are looked up value by value."""
 _MOST_VALUES: Final = 64
 """Longer IN lists are pruned by their smallest and largest value only."""
+_KEPT: Final = 8
+"""Predicates whose answers are kept: of one statement, which asks again for each chunk."""
 
 
 class ZoneMap:
@@ -32,6 +34,7 @@ class ZoneMap:
         vectors = np.arange(vector_count(rows), dtype=np.int64)
         self._rows = np.minimum(rows - vectors * VECTOR_ROWS, VECTOR_ROWS)
         self._zones: dict[str, Zones] = {}
+        self._answers: dict[tuple[int, bool], tuple[RangePredicate, NDArray[np.bool_]]] = {}
 
     def surviving_vectors(self, predicates: Sequence[RangePredicate]) -> NDArray[np.int64]:
         """Ascending vectors in which rows may be for which all `predicates` are true.
@@ -45,22 +48,41 @@ class ZoneMap:
         """The same as a bit for each vector."""
         alive = np.ones(len(self._rows), np.bool_)
         for predicate in predicates:
-            alive &= self.column(predicate.column).possible(predicate)
+            alive &= self._answer(predicate, certain=False)
             if not alive.any():
                 break
         return alive
 
     def certain(self, predicates: Sequence[RangePredicate]) -> NDArray[np.bool_]:
         """A bit for each vector, whether all of its rows are known to fulfil all `predicates`."""
-        failing = np.zeros(len(self._rows), np.bool_)
-        for found in predicates:
-            # Of lists no bounds tell that; a comparison with null is never true.
-            if found.operator == "in" or not all(value.is_valid for value in found.values):
-                return np.zeros(len(self._rows), np.bool_)
-            opposite = RangePredicate(found.column, OPPOSITES[found.operator], found.values)
-            failing |= self.column(found.column).possible(opposite)
-            if not found.or_null and found.operator != "is_null":
-                failing |= self.column(found.column).nulls > 0
+        certain = np.ones(len(self._rows), np.bool_)
+        for predicate in predicates:
+            certain &= self._answer(predicate, certain=True)
+        return certain
+
+    def _answer(self, predicate: RangePredicate, *, certain: bool) -> NDArray[np.bool_]:
+        """Vectors in which a predicate may be true for some row, or is known to be for all; read-only."""
+        key = id(predicate), certain
+        known = self._answers.get(key)
+        if known is not None and known[0] is predicate:
+            return known[1]
+        found = self._certain(predicate) if certain else self.column(predicate.column).possible(predicate)
+        found.setflags(write=False)
+        kept = dict(list(self._answers.items())[1 - _KEPT :])  # another thread may be here, too
+        # The predicate is kept with its answer, so that its identity stays its own.
+        kept[key] = predicate, found
+        self._answers = kept
+        return found
+
+    def _certain(self, predicate: RangePredicate) -> NDArray[np.bool_]:
+        # Of lists no bounds tell that; a comparison with null is never true.
+        if predicate.operator == "in" or not all(value.is_valid for value in predicate.values):
+            return np.zeros(len(self._rows), np.bool_)
+        zones = self.column(predicate.column)
+        opposite = RangePredicate(predicate.column, OPPOSITES[predicate.operator], predicate.values)
+        failing = zones.possible(opposite)
+        if not predicate.or_null and predicate.operator != "is_null":
+            failing = failing | (zones.nulls > 0)
         return ~failing
 
     def surviving_of(

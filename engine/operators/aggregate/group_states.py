@@ -141,7 +141,7 @@ class GroupStates(Generic[Frame]):
 
     def _groups(self) -> Generator[Frame, None, None]:
         finished = (
-            ordered_map(self._context, self._aggregation.final, drain_list(self._merged))
+            ordered_map(self._context, self._aggregation.final, drain_list(self._merged), looks_ahead=True)
             if self._partitions is None
             else self._finish_partitions(self._partitions)
         )
@@ -294,12 +294,16 @@ class GroupStates(Generic[Frame]):
             places = [[state] for state in drain_list(self._merged)]
         else:
             self._pending[:0] = drain_list(self._merged)
-        with closing(ordered_map(self._context, split, drain_list(self._pending))) as pieces:
+        with closing(
+            ordered_map(self._context, split, drain_list(self._pending), looks_ahead=True)
+        ) as pieces:
             for piece in pieces:
                 for place, state in zip(places, piece, strict=True):
                     if state.groups or not place:
                         place.append(state)
-        with closing(ordered_map(self._context, self._merged_state, drain_list(places))) as merged:
+        with closing(
+            ordered_map(self._context, self._merged_state, drain_list(places), looks_ahead=True)
+        ) as merged:
             self._merged.extend(merged)
 
     def _merged_state(self, states: Sequence[GroupState]) -> GroupState:

@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.ordered_map import ordered_map
+from bamquery.engine.operators.base.frame_sizing import is_small_frame
 from bamquery.errors import MemoryLimitError
 
 Answer = TypeVar("Answer")
@@ -34,7 +35,8 @@ def map_split_on_out_of_memory(
         CancelledError: the query was cancelled.
     """
     answered = partial(_compute_if_it_fits, context, function)
-    with closing(ordered_map(context, answered, frames)) as answers:
+    is_small = partial(is_small_frame, context.device)
+    with closing(ordered_map(context, answered, frames, is_small=is_small)) as answers:
         for answer in answers:
             if isinstance(answer, _TooLarge):
                 yield from _compute_by_halves(context, function, answer.frame)

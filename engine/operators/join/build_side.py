@@ -166,11 +166,11 @@ def make_build_partitions(
         return BuildSide(rows, table, device.row_count(rows), has_nulls=False)
 
     partitions: list[list[Frame]] = [[] for _ in range(PARTITIONS)]
-    with closing(ordered_map(context, split, drain_list(frames))) as pieces:
+    with closing(ordered_map(context, split, drain_list(frames), looks_ahead=True)) as pieces:
         for piece in pieces:
             for place, frame in zip(partitions, piece, strict=True):
                 place.append(frame)
-    with closing(ordered_map(context, build_partition, drain_list(partitions))) as builds:
+    with closing(ordered_map(context, build_partition, drain_list(partitions), looks_ahead=True)) as builds:
         found = list(builds)
     _reserve_actual(memory, sum(device.nbytes(held.frame) + held.table.nbytes for held in found))
     return found

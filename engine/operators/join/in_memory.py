@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import chain, islice
 from typing import Final, Generic
 
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.ordered_map import ordered_map
-from bamquery.engine.operators.base.frame_sizing import coalesce_frames
+from bamquery.engine.operators.base.frame_sizing import coalesce_frames, is_small_frame
 from bamquery.engine.operators.join.build_side import (
     MEMORY_LEVEL,
     BuildSide,
@@ -106,9 +107,10 @@ def _stream(
             rows = coalesce_frames(context, chain.from_iterable(one.probe(piece) for one, piece in pieces))
         return chain(list(islice(rows, _AT_ONCE)), rows)
 
+    is_small = partial(is_small_frame, device)
     with (
         closing(coalesce_frames(context, frames)) as chunks,
-        closing(ordered_map(context, start_frame, chunks)) as answers,
+        closing(ordered_map(context, start_frame, chunks, is_small=is_small)) as answers,
     ):
         for answer in answers:
             yield from filter(device.row_count, answer)

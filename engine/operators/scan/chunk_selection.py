@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic
@@ -46,6 +47,10 @@ class SelectionPlan:
     def next_steps(self) -> list[FilterStep]:
         """The steps for the next chunk."""
         return [step for step in (*self.steps, *self.dynamic_filters()) if self.order.is_worth(step)]
+
+    def passing_share(self) -> float:
+        """Share of rows that are expected to pass all steps, by what was seen so far."""
+        return math.prod(self.order.selectivity(step) for step in self.steps if self.order.is_worth(step))
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +205,7 @@ class ChunkSelection(Generic[Frame]):
         plans = self._vectors.plan(
             waiting,
             alive,
-            lambda steps: order.choose_next(steps, self._cost),
+            lambda steps: order.in_order(steps, self._cost),
             order.selectivity,
             self._unread_name,
         )

@@ -18,12 +18,17 @@ from bamquery.storage.statistics.predicate import RangePredicate
 CHUNK_VECTORS: Final = 1024
 """Vectors of a full chunk, about a million rows: reads are large, and few chunks fill the memory."""
 
+GIVEN_VECTORS: Final = 800
+"""Vectors' worth of rows that a chunk gives out at most, about: what becomes of more fits no cache."""
+
 CHUNK_BYTES: Final = 32 << 20
 """Most that a chunk of wide rows may weigh, so that many threads' chunks fit into memory."""
+MOST_DECODED: Final = 4
+"""Times as many bytes that a chunk would have if all of its rows passed, whatever share is expected."""
 
 FIRST_VECTORS: Final = 16
 """Vectors of the first chunk. Statistics are learnt, and a LIMIT met, before much is read."""
-GROWTH: Final = 8
+GROWTH: Final = 64
 """How much larger each next one is until they are full: a chunk costs a millisecond whatever is in it."""
 
 LEAST_VECTORS: Final = 16
@@ -32,6 +37,8 @@ LEAST_VECTORS: Final = 16
 LEAST_SHARE: Final = 256
 """Vectors that a thread's share of a table has at least: a chunk costs a millisecond whatever is in it."""
 
+_OVERFULL: Final = 1.35
+"""Times as many vectors that a chunk may have where a fragment is fewer chunks then, all alike."""
 _HALF: Final = 2
 """Part of a full chunk with which it ends where its fragment does."""
 _ENOUGH: Final = 8
@@ -61,6 +68,8 @@ class ChunkLimits:
             seldom have more than one of them in memory whole.
         as_stored: whether columns weigh what files hold, and not what they are once decoded.
         enough: part of a full chunk with which it ends where its fragment does.
+        given: vectors' worth of rows that a full chunk should give out at most.
+        threads: that chunks are made for: in each round each of them gets one of the same size.
     """
 
     vectors: int
@@ -71,18 +80,28 @@ class ChunkLimits:
     widest: bool
     as_stored: bool = False
     enough: int = _HALF
+    given: int = GIVEN_VECTORS
+    threads: int = 1
 
     @staticmethod
-    def for_threads(share: float = 1.0) -> ChunkLimits:
+    def for_threads(share: float = 1.0, threads: int = 1) -> ChunkLimits:
         """Those for a CPU's threads. `share`: of a full chunk, where memory is short."""
         vectors = min(max(int(CHUNK_VECTORS * share), LEAST_VECTORS), CHUNK_VECTORS)
         size = max(int(CHUNK_BYTES * share), 1)
-        return ChunkLimits(vectors, size, FIRST_VECTORS, GROWTH, CHUNK_PIECES, widest=False, enough=_ENOUGH)
+        return ChunkLimits(
+            vectors,
+            size,
+            FIRST_VECTORS,
+            GROWTH,
+            CHUNK_PIECES,
+            widest=False,
+            enough=_ENOUGH,
+            threads=threads,
+        )
 
-    def shared(self, vectors: int, threads: int) -> ChunkLimits:
-        """Those for threads that share so many vectors: no chunk is more than one of them should have."""
-        share = max(-(-vectors // threads), LEAST_SHARE)
-        return replace(self, vectors=min(self.vectors, share))
+    def for_share(self, share: float) -> ChunkLimits:
+        """Those where about that share of the rows passes."""
+        return replace(self, vectors=min(self.vectors, math.ceil(self.given / max(share, 1e-9))))
 
     def for_few_rows(self, density: float) -> ChunkLimits:
         """Those for `density` rows a vector that are known before: only these are ever decoded.
@@ -176,6 +195,7 @@ def cut_chunks(
     limits: ChunkLimits | None = None,
     *,
     keep_vectors: Callable[[Fragment, NDArray[np.int64]], NDArray[np.int64]] | None = None,
+    passing: Callable[[], float] | None = None,
 ) -> Iterator[Chunk]:
     """Cut a table into chunks, the first ones small; vectors that zone maps rule out weigh nothing.
 
@@ -186,9 +206,11 @@ def cut_chunks(
         zone_maps: whether to prune at all.
         limits: how large chunks are; None: those for a CPU's threads.
         keep_vectors: which of a fragment's vectors can match by what else is known.
+        passing: the share of rows that are expected to pass, asked before each full chunk; None: all.
     """
     if limits is None:
         limits = ChunkLimits.for_threads()
+    rounds = _Rounds(limits, sum(fragment.vector_count for fragment in fragments), passing)
     pieces: list[Piece] = []
     taken, target = 0, min(limits.first, limits.vectors)
     for fragment in fragments:
@@ -198,16 +220,26 @@ def cut_chunks(
             survivors = np.arange(fragment.vector_count, dtype=np.int64)
         if keep_vectors is not None:
             survivors = keep_vectors(fragment, survivors)
-        most = _vectors_in_limits(fragment, columns, limits)
+        rounds.left -= fragment.vector_count - len(survivors)
+        weights = _RowWeights(fragment, columns, limits)
         begin, used = 0, 0
         while begin < fragment.rows:
-            room = max(min(target, most) - taken, 1)
-            vectors = survivors[used : used + room]
+            is_full = target >= limits.vectors
+            if is_full and not pieces:
+                rounds.begin_chunk()
+            left = len(survivors) - used
+            full = min(
+                rounds.vectors if is_full else target,
+                weights.vectors_within(limits.stored_bytes, rounds.share),
+            )
+            if is_full and not pieces and limits.enough * left >= full:
+                full = _even_part(left, full)
+            vectors = survivors[used : used + max(full - taken, 1)]
             used += len(vectors)
             end = int(vectors[-1] + 1) * VECTOR_ROWS if used < len(survivors) else fragment.rows
             pieces.append(Piece(fragment, begin, end, vectors))
             begin, taken = end, taken + len(vectors)
-            full = min(target, most)
+            rounds.left -= len(vectors)
             # A chunk of one fragment is not put together: one that is not so full is the cheaper one.
             if begin >= fragment.rows and len(pieces) == 1 and limits.enough * taken >= full:
                 full = taken
@@ -218,10 +250,55 @@ def cut_chunks(
         yield Chunk(tuple(pieces))
 
 
-def _vectors_in_limits(fragment: Fragment, columns: Sequence[str], limits: ChunkLimits) -> int:
-    """Vectors of which the columns, or the widest of them, weigh about as much as the limits allow."""
-    weigh = stored_bytes if limits.as_stored else column_bytes
-    weights = [weigh(fragment, fragment.column_index(name)) for name in columns]
-    whole = max(weights, default=0) if limits.widest else sum(weights)
-    row = max(whole // max(fragment.rows, 1), 1)
-    return max(limits.stored_bytes // (row * VECTOR_ROWS), 1)
+class _Rounds:
+    """Sizes of full chunks, so that each thread has about as much to do.
+
+    Attributes:
+        left: vectors that are in no chunk yet, as far as known.
+        share: of the rows that are expected to pass.
+        vectors: of a full chunk now.
+    """
+
+    def __init__(self, limits: ChunkLimits, left: int, passing: Callable[[], float] | None) -> None:
+        self._limits = limits
+        self._passing = passing
+        self._chunks = 0
+        self.left = left
+        self.share = 1.0
+        self.vectors = limits.vectors
+
+    def begin_chunk(self) -> None:
+        """Another chunk is to be cut, a round's first one by what is known by now."""
+        if self._chunks % self._limits.threads == 0:
+            self.share = 1.0 if self._passing is None else self._passing()
+            part = max(-(-self.left // self._limits.threads), LEAST_SHARE)
+            self.vectors = min(self._limits.for_share(self.share).vectors, part)
+        self._chunks += 1
+
+
+def _even_part(vectors: int, full: int) -> int:
+    """Vectors of each of as few chunks as can be made of those, none much more than full."""
+    chunks = -(-vectors // max(int(_OVERFULL * full), 1))
+    return max(-(-vectors // max(chunks, 1)), 1)
+
+
+class _RowWeights:
+    """Bytes of a fragment's rows: of the columns, or of the widest of them."""
+
+    def __init__(self, fragment: Fragment, columns: Sequence[str], limits: ChunkLimits) -> None:
+        places = [fragment.column_index(name) for name in columns]
+        total = max if limits.widest else sum
+        rows = max(fragment.rows, 1)
+        self._stored = total([stored_bytes(fragment, place) for place in places] or [0]) / rows
+        self._plain = total([column_bytes(fragment, place) for place in places] or [0]) / rows
+        self._as_stored = limits.as_stored
+
+    def vectors_within(self, size: int, share: float) -> int:
+        """Vectors of about so many bytes, where that share of their rows is expected to pass."""
+        most = math.inf
+        row = self._stored
+        if not self._as_stored:
+            # What is read is as it is stored, and what passes is decoded.
+            row = min(self._stored + share * self._plain, self._plain)
+            most = MOST_DECODED * size / max(self._plain, 1)
+        return max(int(min(size / max(row, 1), most) / VECTOR_ROWS), 1)

@@ -15,8 +15,8 @@ from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.scan.accounting import bytes_of_pieces, plain_bytes, whole_piece_bytes
 from bamquery.engine.operators.scan.chunks import Piece
+from bamquery.engine.operators.scan.known_costs import AskedRead, KnownCosts
 from bamquery.engine.operators.scan.open_fragments import FragmentReaders, OpenFragment
-from bamquery.engine.operators.scan.whole_reads import WholeRead, WholeReads
 from bamquery.engine.profiling.query_profile import ColumnProfile, ScanProfile
 from bamquery.engine.settings import Settings
 from bamquery.storage.format.layout import VECTOR_ROWS
@@ -36,6 +36,8 @@ _LESSON: Final = 16
 """Times as many rows as those that a way of reading is tried with must be left."""
 _DENSE: Final = 4
 """Part of the rows of their vectors from which on rows leave no block unread: none need be counted."""
+_ALL: Final = -1
+"""In place of a density: that of all rows."""
 _NO_ROWS: Final = np.empty(0, np.int64)
 _WITHOUT_VECTORS: Final = (Strategy.STREAM, Strategy.FETCH_BLOCKS)
 """Where each vector has some of the rows: to fetch these vectors is to stream them."""
@@ -80,8 +82,7 @@ class ColumnReads(Generic[Frame]):
         forced = forced_strategy(context.settings)
         self._strategies = tuple(Strategy) if forced is None else (forced,)
         self._corrections: Corrections | None = None
-        self._expected: dict[tuple[str, str, int], float] = {}
-        self._whole = WholeReads()
+        self._costs = KnownCosts()
 
     @property
     def chooses(self) -> bool:
@@ -99,17 +100,18 @@ class ColumnReads(Generic[Frame]):
             return 0.0
         # Other pieces of the fragment cost as much in proportion, where rows are as dense.
         vectors = len(piece.vectors)
-        density = round(_STEPS * math.log2(count / vectors))
-        key = (piece.fragment.id, column, density)
-        seconds = self._expected.get(key)
+        density = _ALL if rows is None else round(_STEPS * math.log2(count / vectors))
+        opened = self._readers.get(piece.fragment)
+        strategies = (Strategy.STREAM,) if rows is None else self._strategies
+        known = self._costs.of_fragment(piece.fragment, opened).seconds
+        key = column, density, strategies
+        seconds = known.get(key)
         if seconds is None:
-            opened = self._readers.get(piece.fragment)
             hits = HitPyramid.from_vectors(piece.vectors, count) if rows is None else HitPyramid.count(rows)
-            strategies = (Strategy.STREAM,) if rows is None else self._strategies
             stored = piece.fragment.column(column)
             demands = expected_demands(stored, hits, piece.vectors, opened.shape, strategies)
             (choice,) = plan_reads([demands], opened.model)
-            seconds = self._expected[key] = choice.cost_seconds / vectors
+            seconds = known[key] = choice.cost_seconds / vectors
         return seconds * vectors
 
     def read(self, piece: Piece, column: str, rows: NDArray[np.int64] | None, *, selected: bool) -> Frame:
@@ -301,20 +303,19 @@ class ColumnReads(Generic[Frame]):
                 strategies = _WHOLE_VECTORS if held < len(piece.vectors) else (Strategy.STREAM,)
             elif held == len(piece.vectors):
                 strategies = _WITHOUT_VECTORS
-        corrections = self._corrections_of(opened)
         apart = not opened.model.overlaps and not opened.model.together  # what columns cost adds up
-        if apart or len(strategies) == 1:
-            asked = WholeRead(opened, piece, rows, decodes)
-            picked = [self._whole.pick(asked, column, strategies, corrections) for column in columns]
-            if apart or None not in picked:
-                return [
-                    self._count_plan(asked, [column], strategies)[0] if choice is None else choice
-                    for column, choice in zip(columns, picked, strict=True)
-                ]
-        return self._count_plan(WholeRead(opened, piece, rows, decodes), columns, strategies)
+        if apart or strategies in {(Strategy.STREAM,), (Strategy.FETCH_VECTORS,)}:
+            asked = AskedRead(opened, piece, rows, decodes)
+            corrections = self._corrections_of(opened)
+            explores = len(strategies) > 1 and self._has_most_before_it(piece)
+            return [
+                self._costs.pick(asked, column, strategies, corrections, explores=explores)
+                for column in columns
+            ]
+        return self._count_plan(AskedRead(opened, piece, rows, decodes), columns, strategies)
 
     def _count_plan(
-        self, asked: WholeRead, columns: Sequence[str], strategies: Sequence[Strategy]
+        self, asked: AskedRead, columns: Sequence[str], strategies: Sequence[Strategy]
     ) -> list[Choice]:
         """The same by what each way is counted to take."""
         opened, piece, rows = asked.opened, asked.piece, asked.rows

@@ -115,6 +115,16 @@ class AdaptiveFilterOrder:
             return certain[0]
         return min(certain, key=lambda step: self._rank(step, cost(step)))
 
+    def in_order(
+        self, waiting: Sequence[FilterStep], cost: Callable[[FilterStep], float]
+    ) -> list[FilterStep]:
+        """The steps as `choose_next` would take them one by one, if none changed what the others cost."""
+        certain = [step for step in waiting if not step.can_fail]
+        if len(certain) > 1:
+            ranks = {id(step): self._rank(step, cost(step)) for step in certain}
+            certain.sort(key=lambda step: ranks[id(step)])
+        return certain + [step for step in waiting if step.can_fail]
+
     def _rank(self, step: FilterStep, cost: float) -> float:
         # A column in memory already costs next to nothing, but never exactly that: ties go by selectivity.
         return max(cost, 1e-9) / max(1.0 - self.selectivity(step), 1e-6)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Final, Generic
@@ -58,6 +58,10 @@ from bamquery.plan.rewriting import substitute
 
 _ROWS_WITHOUT_COLUMNS: Final = 1 << 22
 """Rows of a frame without columns: few frames for count(*), little memory where a constant is computed."""
+
+
+_SMALL_CHUNK: Final = 65_536
+"""Rows of a chunk below which most of its work is Python's, of which threads do no two at once."""
 
 
 class StoredScan(Operator[Frame], Generic[Frame]):
@@ -261,8 +265,10 @@ class StoredScan(Operator[Frame], Generic[Frame]):
             finally:
                 readers.release(chunk)
 
-        todo = self._pruned_chunks(context, readers, moving)
-        answers = ordered_map(context, read, todo)
+        # Of what becomes narrower chunk by chunk nobody knows how much passes.
+        passing = plan.passing_share if context.memory.share == 1 and not moving.guesses else None
+        todo = self._pruned_chunks(context, readers, moving, passing)
+        answers = ordered_map(context, read, todo, is_small=_is_small, looks_ahead=True)
         try:
             # The first chunk is small and goes alone: it may be all that a LIMIT wants, and the others profit
             # from what it tells of selectivities. Rows that are listed are few, and have passed.
@@ -290,11 +296,11 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         context: ExecutionContext[Frame],
         readers: FragmentReaders[Frame],
         moving: MovingDynamicFilters,
+        passing: Callable[[], float] | None,
     ) -> Iterator[Chunk]:
         names = list(self._scan_profile.columns)
         zone_maps = context.settings.zone_maps
-        limits = ChunkLimits.for_threads(context.memory.share)
-        limits = limits.shared(sum(f.vector_count for f in self._snapshot.fragments), context.threads)
+        limits = ChunkLimits.for_threads(context.memory.share, context.threads)
         if self._keeps_encoded and context.device.capabilities.takes_encoded and context.memory.share == 1:
             limits = replace(limits, as_stored=True)
         keep, density = None, None
@@ -303,7 +309,13 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         if density is not None:
             limits = limits.for_few_rows(density)
         cut: Iterable[Chunk] = cut_chunks(
-            self._snapshot.fragments, self._ranges, names, zone_maps, limits, keep_vectors=keep
+            self._snapshot.fragments,
+            self._ranges,
+            names,
+            zone_maps,
+            limits,
+            keep_vectors=keep,
+            passing=passing,
         )
         if self._preferred is not None and zone_maps:
             column, descending = self._preferred
@@ -312,6 +324,11 @@ class StoredScan(Operator[Frame], Generic[Frame]):
             left = moving.prune(chunk) if zone_maps else chunk
             readers.expect(left)
             yield left
+
+
+def _is_small(chunk: Chunk) -> bool:
+    """Whether a chunk is too little work to wake another thread for."""
+    return chunk.rows < _SMALL_CHUNK
 
 
 def _make_profile(

@@ -135,7 +135,7 @@ def _sort_in_memory(
         return _cut_at_splitters(device, chunk, splitters, columns, keys)
 
     pieces: list[list[Frame]] = [[] for _ in range(buckets)]
-    with closing(ordered_map(context, cut, drain_list(held))) as chunks:
+    with closing(ordered_map(context, cut, drain_list(held), looks_ahead=True)) as chunks:
         for chunk in chunks:
             for bucket, piece in zip(pieces, chunk, strict=True):
                 bucket.append(piece)
@@ -143,7 +143,7 @@ def _sort_in_memory(
     def order(bucket: list[Frame]) -> Frame:
         return device.sort(device.concatenate(bucket), keys)
 
-    with closing(ordered_map(context, order, drain_list(pieces))) as frames:
+    with closing(ordered_map(context, order, drain_list(pieces), looks_ahead=True)) as frames:
         yield from frames
 
 

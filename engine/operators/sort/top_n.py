@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import chain
 from typing import Final, Generic
 
@@ -15,6 +16,7 @@ from bamquery.engine.operators.base.frame_sizing import (
     GATHERED_ROWS,
     coalesce_frames,
     drain_list,
+    is_small_frame,
     limit_rows,
     slice_frame,
 )
@@ -102,7 +104,11 @@ class TopN(Operator[Frame], Generic[Frame]):
                 yield first_rows(chunk)
                 if self._threshold.is_known:
                     break
-        with closing(chunks), closing(ordered_map(context, first_rows, chunks)) as candidates:
+        is_small = partial(is_small_frame, device)
+        with (
+            closing(chunks),
+            closing(ordered_map(context, first_rows, chunks, is_small=is_small)) as candidates,
+        ):
             yield from candidates
 
     def _best_rows(

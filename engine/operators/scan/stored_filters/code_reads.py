@@ -200,7 +200,7 @@ class CodeReads(Generic[Frame]):
         ranges = [found for conjunct in step.conjuncts for found in conjunct.ranges]
         if not self._zone_maps or any(len(conjunct.ranges) != 1 for conjunct in step.conjuncts):
             return None
-        certain: NDArray[np.bool_] = piece.fragment.zone_map.certain(ranges)[piece.vectors]
+        certain = piece.fragment.zone_map.certain(ranges)[piece.vectors]
         return certain if certain.any() else None
 
     def _count(

@@ -99,7 +99,7 @@ class VectorSelection(Generic[Frame]):
         self,
         waiting: Sequence[FilterStep],
         alive: AliveRows,
-        choose_next: Callable[[Sequence[FilterStep]], FilterStep],
+        in_order: Callable[[Sequence[FilterStep]], Sequence[FilterStep]],
         selectivity: Callable[[FilterStep], float],
         name: Callable[[int], str | None],
     ) -> list[StepPlan]:
@@ -112,14 +112,15 @@ class VectorSelection(Generic[Frame]):
         density = alive.density
         filtered = alive.filtered
         found: list[StepPlan] = []
-        left = list(waiting)
-        while left and density and (density >= _FEW or not filtered):
-            step = choose_next(left)
+        if not density:
+            return []
+        for step in in_order(waiting):
+            if filtered and density < _FEW:
+                break
             plan = self._plans.plan(step, alive.pieces, alive.rows, name)
             if plan is None:
                 break
             found.append(plan)
-            left.remove(step)
             density *= selectivity(step)
             filtered = True
         return found

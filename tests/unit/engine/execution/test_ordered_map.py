@@ -156,3 +156,29 @@ def test_ctrl_c_before_work_has_quite_begun_leaves_nobody_waiting(monkeypatch: p
     monkeypatch.setattr(parallel, "cast", interrupted)
     with ExecutionContext(CpuDevice(), Settings(threads=2)) as context, pytest.raises(KeyboardInterrupt):
         list(ordered_map(context, lambda item: time.sleep(0.01), range(1000)))
+
+
+def test_small_items_are_the_callers_work() -> None:
+    """Large ones are handed over, and answers still come in order."""
+    with ExecutionContext(CpuDevice(), Settings(threads=3)) as context:
+        workers: dict[int, int] = {}
+
+        def work(item: int) -> int:
+            workers[item] = threading.get_ident()
+            time.sleep(0.002)
+            return item
+
+        answers = ordered_map(context, work, range(12), is_small=lambda item: item % 3 > 0)
+        assert list(answers) == list(range(12))
+        own = threading.get_ident()
+        assert {workers[item] for item in range(12) if item % 3} == {own}
+        assert any(workers[item] != own for item in range(0, 12, 3))
+
+
+def test_an_only_item_is_the_callers_work_if_that_is_known() -> None:
+    with ExecutionContext(CpuDevice(), Settings(threads=2)) as context:
+        alone = list(ordered_map(context, lambda _: threading.get_ident(), [0], looks_ahead=True))
+        assert alone == [threading.get_ident()]
+        begun = threading.Barrier(2, timeout=10)  # both at once, each on a thread of its own
+        both = ordered_map(context, lambda _: begun.wait() >= 0, [0, 1], looks_ahead=True)
+        assert list(both) == [True, True]

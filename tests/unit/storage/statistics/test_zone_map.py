@@ -369,3 +369,22 @@ def test_column_statistics(sample: Any) -> None:
             else:
                 assert found.minimum.equals(pc.min(kept)) or found.minimum.as_py() == 0
                 assert found.maximum.equals(pc.max(kept)) or found.maximum.as_py() == 0
+
+
+def test_answers_that_are_kept_are_those_of_their_predicates() -> None:
+    """Of more predicates than are kept, asked in turns, and of copies that are equal."""
+    found = zone_map_of(pa.array(range(20 * VECTOR_ROWS)))
+    predicates = [RangePredicate("c", "<", (pa.scalar(n * VECTOR_ROWS),)) for n in range(1, 16)]
+    for _ in range(2):
+        for n, predicate in enumerate(predicates, 1):
+            assert found.surviving_vectors([predicate]).tolist() == list(range(n))
+            assert np.flatnonzero(found.certain([predicate])).tolist() == list(range(n))
+            assert found.surviving_vectors([replace(predicate), predicates[0]]).tolist() == [0]
+
+
+def test_who_asks_may_change_the_answer() -> None:
+    found = zone_map_of(pa.array(range(3 * VECTOR_ROWS)))
+    predicate = RangePredicate("c", "<", (pa.scalar(VECTOR_ROWS),))
+    for ask in (found.possible, found.certain):
+        ask([predicate])[:] = True
+        assert ask([predicate]).tolist() == [True, False, False]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -111,7 +112,7 @@ def test_limits_of_a_device() -> None:
         vectors=64, stored_bytes=24 * 8 * VECTOR_ROWS, first=2, growth=4, pieces=8, widest=True
     )
     found = list(cut_chunks([fragment], ANY, ["x"], True, limits))
-    assert [len(chunk.pieces[0].vectors) for chunk in found] == [2, 8, 24, 24, 24, 18]
+    assert [len(chunk.pieces[0].vectors) for chunk in found] == [2, 8, 24, 22, 22, 22]
 
 
 def test_chunks_of_few_rows_go_by_what_files_hold() -> None:
@@ -121,14 +122,14 @@ def test_chunks_of_few_rows_go_by_what_files_hold() -> None:
     )
     fragment = FakeFragment(100 * VECTOR_ROWS, list(range(100)))
     fragment.stored = 1
-    for density, expected in ((0.1, [64, 36]), (1.0, [64, 36]), (FEW_ROWS / 16, [16] * 6 + [4])):
+    for density, expected in ((0.1, [50, 50]), (1.0, [50, 50]), (FEW_ROWS / 16, [20] * 5)):
         few = limits.for_few_rows(density)
         found = list(cut_chunks([fragment], ANY, ["x"], True, few))
         assert [len(chunk.pieces[0].vectors) for chunk in found] == expected
     assert limits.for_few_rows(FEW_ROWS / 8) == limits
     fragment.stored = 8
     found = list(cut_chunks([fragment], ANY, ["x"], True, limits.for_few_rows(1.0)))
-    assert {len(chunk.pieces[0].vectors) for chunk in found} == {8, 4}
+    assert {len(chunk.pieces[0].vectors) for chunk in found} == {10}
 
 
 @pytest.mark.parametrize(
@@ -136,7 +137,8 @@ def test_chunks_of_few_rows_go_by_what_files_hold() -> None:
     [
         (40, 2, [[40], [40], [40]]),
         (20, 2, [[20, 20, 20]]),
-        (90, 2, [[64], [26, 38], [52], [64], [26]]),
+        (80, 2, [[80], [80], [80]]),
+        (90, 2, [[45], [45], [45], [45], [45], [45]]),
         (20, 8, [[20], [20], [20]]),
         (7, 8, [[7, 7, 7]]),
     ],
@@ -173,3 +175,47 @@ def test_row_ids_and_positions_are_inverse() -> None:
 
 def test_no_fragments() -> None:
     assert list(cut_chunks([], ANY, ["x"], zone_maps=True)) == []
+
+
+@pytest.mark.parametrize(
+    ("threads", "expected"),
+    [(1, [1000, 1000]), (2, [1000, 1000]), (3, [667, 667, 666]), (100, [334, 334, 333, 333, 333, 333])],
+)
+def test_each_thread_has_as_much_to_do_in_each_round(threads: int, expected: list[int]) -> None:
+    fragment = FakeFragment(2000 * VECTOR_ROWS, list(range(2000)))
+    limits = replace(ChunkLimits.for_threads(threads=threads), first=1 << 20, given=1 << 20)
+    found = cut_chunks([fragment], ANY, ["x"], True, limits)
+    assert [len(chunk.pieces[0].vectors) for chunk in found] == expected
+
+
+def test_the_last_round_is_shared_out_too() -> None:
+    """Of fragments that the threads' rounds do not end with."""
+    made = [FakeFragment(n * VECTOR_ROWS, list(range(n))) for n in (2000, 700)]
+    limits = replace(ChunkLimits.for_threads(threads=2), first=1 << 20, given=1 << 20)
+    found = cut_chunks(made, ANY, ["x"], True, limits)
+    assert [len(chunk.pieces[0].vectors) for chunk in found] == [1000, 1000, 350, 350]
+
+
+def test_chunks_of_which_little_passes_are_larger() -> None:
+    """What is read weighs as much as it is stored, and only what passes as much as it is decoded."""
+    fragment = FakeFragment(4096 * VECTOR_ROWS, list(range(4096)), width=8, stored=1)
+    limits = replace(ChunkLimits.for_threads(), stored_bytes=64 * 8 * VECTOR_ROWS, first=1 << 20)
+
+    def chunks(share: float) -> int:
+        return len(list(cut_chunks([fragment], ANY, ["x"], True, limits, passing=lambda: share)))
+
+    assert chunks(1.0) == math.ceil(4096 / int(1.35 * 64))
+    assert chunks(1 / 8) == math.ceil(4096 / int(1.35 * 256))
+    # All that passes, whatever was expected, is no more than four times as heavy.
+    assert chunks(0.0) == chunks(1 / 8)
+    assert chunks(3 / 8) == math.ceil(4096 / int(1.35 * 128))
+
+
+def test_what_passes_is_asked_anew_in_each_round() -> None:
+    fragment = FakeFragment(8000 * VECTOR_ROWS, list(range(8000)), width=1)
+    shares = iter([0.1, 0.1, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    limits = replace(ChunkLimits.for_threads(threads=2), given=100)
+    found = cut_chunks([fragment], ANY, ["x"], True, limits, passing=lambda: next(shares))
+    sizes = [len(chunk.pieces[0].vectors) for chunk, _ in zip(found, range(6), strict=False)]
+    assert sizes[:5] == [16, 1331, 1331, 1331, 1331]
+    assert sizes[5] < 140

@@ -65,3 +65,18 @@ def test_independent_filters_cost_least_in_this_order(filters: list[tuple[float,
         waiting.remove(chosen)
     best = min(total(sequence) for sequence in permutations(range(len(filters))))
     assert total(tuple(taken)) <= best * (1 + 1e-9)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0.1, 10), st.booleans()), min_size=1, max_size=6))
+def test_the_whole_order_is_as_steps_are_chosen_one_by_one(made: list[tuple[float, float, bool]]) -> None:
+    steps = [step(number, can_fail=can_fail) for number, (*_, can_fail) in enumerate(made)]
+    order = AdaptiveFilterOrder(steps, [selectivity for selectivity, *_ in made])
+
+    def cost(one: FilterStep) -> float:
+        return made[one.number][1]
+
+    waiting, chosen = list(steps), []
+    while waiting:
+        chosen.append(order.choose_next(waiting, cost))
+        waiting.remove(chosen[-1])
+    assert order.in_order(steps, cost) == chosen

@@ -59,7 +59,7 @@ class HeldCompiler:
 @pytest.fixture
 def compiler(device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldCompiler]:
     """For a session that has no kernel of a program so far, nor knows one that failed."""
-    from bamquery.engine.cuda.pipeline import compiled_aggregates, compiled_expressions
+    from bamquery.engine.cuda.pipeline import compiled_aggregates, compiled_expressions, row_selection
 
     held, session = HeldCompiler(KernelCache(tmp_path / "kernels")), device.session
     stored = gpu_module.stored_kernel
@@ -74,6 +74,7 @@ def compiler(device: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.setattr(session, "program_kernels", fresh, raising=False)
     compiled_aggregates.compile_aggregates.cache_clear()
     compiled_expressions._compile.cache_clear()
+    row_selection._compile.cache_clear()
     yield held
     held.let_go()
 

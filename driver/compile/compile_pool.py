@@ -170,6 +170,11 @@ class CompilePool:
                 del self._known[key]
                 self._changed.notify_all()
 
+    @property
+    def busy(self) -> bool:
+        """Something is compiled, or waits for that."""
+        return bool(self._known)
+
     def settle(self, timeout_s: float) -> bool:
         """Wait until nothing is compiled; False: something still is."""
         with self._changed:

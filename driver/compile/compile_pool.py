@@ -56,6 +56,11 @@ class Compilation:
             self._settle(KernelError(f"{self._name}: compiling it did not {what} in {self._deadline_s:g} s"))
         return self._ended.is_set()
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether there will be no kernel."""
+        return isinstance(self._outcome, BaseException)
+
     def kernel(self) -> CompiledKernel:
         """What was made, once it has ended.
 

@@ -300,6 +300,30 @@ def test_a_kernel_that_looks_at_fewer_nulls_does_not(gpu: Any, compiler: Compile
     assert _kernels_of(operator) == "0 of 4 chunks, 4 by operators meanwhile"
 
 
+def test_few_patterns_of_nulls_have_kernels_of_their_own(
+    gpu: Any, compiler: Compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["bamquery.engine.cuda.pipeline.gpu_program"], "_MOST_PATTERNS", 2)
+    compiler.holds = lambda text: False
+    rows = {name: pa.array([1, 2, 3], LONG) for name in "kamd"}
+    nulls = [set("k"), set("a"), set(), set("ka"), set("k")]
+    batches = [
+        pa.record_batch(
+            {name: pa.array([1, None, 3], LONG) if name in some else rows[name] for name in "kamd"}
+        )
+        for some in nulls
+    ]
+    project = Project(
+        Chunks(batches, lambda number: compiler.finish()), SUMS, (Field("x", LONG), Field("y", LONG))
+    )
+    again = Project(Chunks(batches, lambda number: None), SUMS, project.fields)
+    assert rows_of(project, gpu) == rows_of(again, CpuDevice())
+    compiler.finish()
+    assert rows_of(again, gpu) == rows_of(project, CpuDevice())
+    assert len(compiler.asked) == 3
+    assert _kernels_of(again) == "5 of 5 chunks"
+
+
 def test_a_kernel_for_many_groups_does_few(gpu: Any, compiler: Compiler) -> None:
     compiler.holds = lambda text: "bool in_block" not in text
     gpu.start_compiling_aggregates(CALLS, [True] * 4, by_keys=True)

@@ -56,6 +56,11 @@ class Compilation:
             self._settle(KernelError(f"{self._name}: compiling it did not {what} in {self._deadline_s:g} s"))
         return self._ended.is_set()
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether there will be no kernel."""
+        return isinstance(self._outcome, BaseException)
+
     def kernel(self) -> CompiledKernel:
         """What was made, once it has ended.
 
@@ -169,6 +174,11 @@ class CompilePool:
             with self._changed:
                 del self._known[key]
                 self._changed.notify_all()
+
+    @property
+    def busy(self) -> bool:
+        """Something is compiled, or waits for that."""
+        return bool(self._known)
 
     def settle(self, timeout_s: float) -> bool:
         """Wait until nothing is compiled; False: something still is."""

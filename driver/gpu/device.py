@@ -157,10 +157,8 @@ class Gpu(Closeable):
             if key in self._code:
                 return None
             found = self._compiling.get(key)
-        if found is None:
-            found = self._begin_compiling(source, defines)
-            with self._lock:
-                found = self._compiling.setdefault(key, found)
+        if found is None or found.has_failed:  # of a file that was wrong, or is another by now
+            found = self._compiling[key] = self._begin_compiling(source, defines)
         return found
 
     def compile_text(self, text: KernelText) -> Compilation:
@@ -187,15 +185,13 @@ class Gpu(Closeable):
         kernel: str | None = None,
         *,
         defines: tuple[str, ...] = (),
-        check: Callable[[], None] | None = None,
     ) -> GpuKernel:
-        """A kernel of a file in driver/kernels or of any other, compiled if nobody has yet.
+        """A kernel of a file in driver/kernels or of any other, compiled if nobody has yet. Ctrl-C works.
 
         Args:
             source: name without suffix, or a path.
             kernel: the `extern "C"` function; if None, that of the source's name.
             defines: macros, beside those of all kernels.
-            check: called while it is compiled; raises where nobody wants to wait any longer. Ctrl-C works.
 
         Raises:
             KernelError: it does not compile.
@@ -203,22 +199,16 @@ class Gpu(Closeable):
         """
         stem = _stem(source)
         key = (str(source), defines)
-        code = self._code.get(key)
-        if code is None:
-            compilation = self.compilation(source, defines=defines)
-            assert compilation is not None, "one thread loads at a time"
-            try:
-                compiled = compilation.wait(check)
-            except GpuError:
-                self._compiling.pop(key, None)  # the next time the file may be another
-                raise
+        compilation = self.compilation(source, defines=defines)
+        if compilation is not None:
+            compiled = compilation.wait()
             self.enter()
             code = self._core.ObjectCode.from_cubin(compiled.code, name=stem)
             with self._lock:
                 self._code[key] = code
                 self._compiling.pop(key, None)
         self.enter()
-        return self._find_kernel(code, stem, kernel or stem)
+        return self._find_kernel(self._code[key], stem, kernel or stem)
 
     def load_compiled(self, compiled: CompiledKernel, name: str) -> GpuKernel:
         """The kernel of that name of a text. It is unloaded with the last reference to its `code`.

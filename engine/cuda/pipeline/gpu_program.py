@@ -31,6 +31,8 @@ from bamquery.statement_context.cancellation import check_cancelled
 
 _MOST_FAILURES: Final = 2
 """Chunks after which a program that fails is not tried again: it costs as much as the operators."""
+_MOST_PATTERNS: Final = 8
+"""Of nulls, which input has some: for others there is a kernel that looks at the nulls of all."""
 _OWN_THREADS: Final = 128
 _WORD: Final = 8
 _OWN_BYTES: Final = 96 << 10
@@ -153,7 +155,7 @@ class GpuProgram:
         if given is None:
             return None
         session, rows = kernels.session, frame.rows
-        wanted = Variant(given.nullable)
+        wanted = Variant(self._pattern(given.nullable))
         found = self._find_kernel(session, wanted, given.nullable, 1, waits=waits)
         if found is None:
             return None
@@ -203,8 +205,8 @@ class GpuProgram:
         if given is None:
             return None
         session, rows = kernels.session, frame.rows
-        plain = Variant(given.nullable)
-        wanted = Variant(given.nullable, self._has_own(plain, groups))
+        plain = Variant(self._pattern(given.nullable))
+        wanted = Variant(plain.nullable, self._has_own(plain, groups))
         found = self._find_kernel(session, wanted, given.nullable, groups, waits=waits)
         if found is None:
             return None
@@ -235,6 +237,14 @@ class GpuProgram:
     def layout(self, nullable: Sequence[bool]) -> CellLayout:
         """The words that are gathered where these inputs have nulls."""
         return self._aggregate_kernel(Variant(tuple(nullable)))[1]
+
+    def _pattern(self, nullable: tuple[bool, ...]) -> tuple[bool, ...]:
+        """The inputs whose nulls a kernel looks at that columns take of which these have some."""
+        made = self._aggregating if self._program.aggregates else self._evaluating
+        patterns = {one.nullable for one in list(made)}
+        if nullable in patterns or len(patterns) < _MOST_PATTERNS:
+            return nullable
+        return (True,) * len(nullable)
 
     def _find_kernel(
         self,

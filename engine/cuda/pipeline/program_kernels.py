@@ -17,7 +17,7 @@ from bamquery.engine.profiling.kernel_use import note_chunk
 from bamquery.errors import GpuError
 
 KEPT: Final = 256
-"""Kernels: each has some 30 KB of code on the GPU, and on the host a text of some kilobytes."""
+"""Kernels: each has some 30 KB of code, on the GPU and on the host, and a text of some kilobytes."""
 _NAME: Final = "program"
 """What all of them are called."""
 
@@ -70,19 +70,24 @@ class ProgramKernels:
     def ready(self, text: str) -> ReadyProgram | None:
         """The kernel of a text; None while it is compiled, which begins now where nobody has begun.
 
+        An error is told once: whoever asks again has it compiled again.
+
         Raises:
             KernelError: it does not compile.
             GpuError: it cannot be loaded.
         """
         with self._lock:
-            return self._load(self._program(text))
+            program = self._program(text)
+            if program.compilation.has_failed:
+                del self._programs[text]
+            return self._load(program)
 
     def peek(self, text: str) -> ReadyProgram | None:
         """The kernel of a text if it is there; nothing begins."""
         with self._lock:
             program = self._programs.get(text)
-            if program is not None:
-                with suppress(Exception):  # who asks for this very one hears of it
+            if program is not None and not program.compilation.has_failed:
+                with suppress(GpuError):  # who asks for this very one hears of it
                     return self._load(program)
         return None
 
@@ -111,7 +116,8 @@ class ProgramKernels:
     def _let_go(self) -> None:
         """Of code that nobody has and no launch needs any more."""
         while self._unused:
-            self._leaving.append((self._unused.popleft(), self._gpu.events.record(self._stream)))
+            event = self._gpu.events.record(self._stream)
+            self._leaving.append((self._unused.popleft(), event))
         query = self._gpu.cuda.api.cuEventQuery
         waiting = []
         for code, event in self._leaving:

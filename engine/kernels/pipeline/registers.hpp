@@ -22,7 +22,7 @@ struct Flag {
   bool valid;
 };
 
-/// A column of the frame: values from the first row on, and bits that say which rows are valid.
+/// A column of the frame: values from the first row on, and bits that say which rows are valid; none: all are.
 struct Input {
   const void* values;
   const unsigned* valid;

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib import metadata
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 
+from bamquery import __version__
 from bamquery.connection.connection import connect
 from bamquery.errors import BamQueryError, UnsupportedError
+from bamquery.queries.measuring.kernels import finish_compiling
 from bamquery.queries.speed.comparing import EXACT, Comparison
 from bamquery.queries.speed.floors import Floor, Rates, floor_of
 from bamquery.queries.speed.systems.system import Asked, RefusedError, Run
@@ -27,7 +29,7 @@ class BamQueryFolder:
     `cache_limit` is the setting `gpu_cache_limit`: with 0, each run reads its columns from files.
     """
 
-    version = metadata.version("bamquery")
+    version = __version__
     queries = "our SQL"
     comparison: Comparison = EXACT
 
@@ -44,7 +46,8 @@ class BamQueryFolder:
         """Connect."""
         self.name = name
         self._connection = connect(folder, device=device, threads=threads, gpu_cache_limit=cache_limit)
-        self._keeps = cache_limit != 0 and self._connection.gpu_cache is not None
+        self._compiles = self._connection.gpu_cache is not None
+        self._keeps = cache_limit != 0 and self._compiles
         self._rates = rates
         self._asked: Relation | None = None
 
@@ -54,11 +57,15 @@ class BamQueryFolder:
         return "columns that stay in the GPU's memory" if self._keeps else "files in the page cache"
 
     def warm(self, questions: Sequence[Asked]) -> None:
-        """Let columns come in."""
-        for asked in questions if self._keeps else ():
-            for _ in range(_RUNS_BEFORE):
-                with suppress(BamQueryError):  # which is told of when it is asked to be timed
-                    self.prepare(asked)()
+        """Let columns come in, and kernels be compiled."""
+        for asked in questions if self._compiles else ():
+            for _ in range(_RUNS_BEFORE if self._keeps else 1):
+                self._try(asked)
+            finish_compiling(partial(self._try, asked))
+
+    def _try(self, asked: Asked) -> None:
+        with suppress(BamQueryError):  # which is told of when it is asked to be timed
+            self.prepare(asked)()
 
     def prepare(self, asked: Asked) -> Run:
         """The text is what there is."""

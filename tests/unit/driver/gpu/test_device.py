@@ -2,15 +2,18 @@
 
 import ctypes
 import struct
+import sys
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from bamquery.driver.compile.compiler import CompiledKernel
+from bamquery.driver.compile.compiler import CompiledKernel, KernelText
 from bamquery.driver.gpu import device as gpu_module
 from bamquery.driver.gpu import wait as gpu_wait
 from bamquery.driver.gpu.arguments import pack
@@ -275,3 +278,44 @@ def test_a_file_of_kernels_is_loaded_once(cuda: FakeCuda, monkeypatch: pytest.Mo
         gpu.load("ring_test", "two")
         gpu.load(Path("elsewhere.cu"), defines=("A=1",))
     assert len(compiled) == 2
+
+
+def test_a_file_that_did_not_compile_is_tried_again(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcomes: list[CompiledKernel | KernelError] = [
+        KernelError("does not compile"),
+        CompiledKernel(b"", "", cached=False),
+    ]
+
+    def compile_kernel(source: object, options: object, cache: object) -> CompiledKernel:
+        found = outcomes.pop(0)
+        if isinstance(found, KernelError):
+            raise found
+        return found
+
+    monkeypatch.setattr(gpu_module, "stored_kernel", lambda *_: None)
+    monkeypatch.setattr(gpu_module, "compile_kernel", compile_kernel)
+    with Gpu() as gpu:
+        with pytest.raises(KernelError, match="does not compile"):
+            gpu.load("ring_test")
+        assert gpu.load("ring_test").name == "ring_test"
+        assert gpu.compilation("ring_test") is None, "it is loaded"
+    assert outcomes == []
+
+
+class Code:
+    """A program's, as cuda.core has it."""
+
+    def get_kernel(self, name: str) -> SimpleNamespace:
+        return SimpleNamespace(handle=1, arguments_info=[])
+
+
+def test_code_of_a_text_is_its_kernels_own(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    loading = SimpleNamespace(from_cubin=lambda code, name: Code())
+    monkeypatch.setattr(sys.modules["cuda.core"], "ObjectCode", loading)
+    with Gpu() as gpu:
+        kernel = gpu.load_compiled(gpu.compile_text(KernelText("program", "text")).wait(), "program")
+        code = weakref.ref(kernel.code)
+        assert code() is not None
+        del kernel
+        assert code() is None
+        assert gpu.load("ring_test").code is None, "a file's is the GPU's"

@@ -310,6 +310,27 @@ def test_a_wait_for_a_kernel_can_be_cancelled(
     assert len(found.columns) == 2
 
 
+def test_a_wait_for_a_kernel_of_a_file_can_be_cancelled(
+    gpu: Any, compiler: Compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody else's kernels wait for it."""
+    session = gpu.session
+    slow = compiler.compile_text(KernelText("slow", "slow"))
+    others: list[bool] = []
+
+    def stop() -> None:
+        other = threading.Thread(target=lambda: others.append(session.lock.acquire(timeout=LONG_S)))
+        other.start()
+        other.join(LONG_S)
+        raise CancelledError("the query was cancelled")
+
+    monkeypatch.setattr(session.gpu, "compilation", lambda path, *, defines=(): slow, raising=False)
+    launcher = importlib.import_module("bamquery.engine.cuda.launcher").Launcher(session.gpu, session.lock)
+    with use_cancellation_check(stop), pytest.raises(CancelledError):
+        launcher.kernel("pipeline/group_cells", "cells_clear")
+    assert others == [True]
+
+
 def _kernels_of(operator: Operator[Any]) -> str:
     return str(operator.profile.details["kernels"]).partition(", compiled")[0]
 
@@ -332,6 +353,30 @@ def test_a_kernel_that_looks_at_fewer_nulls_does_not(gpu: Any, compiler: Compile
     operator = Project(chunks(), SUMS, (Field("x", LONG), Field("y", LONG)))
     assert rows_of(operator, gpu) == rows_of(Project(chunks(), SUMS, operator.fields), CpuDevice())
     assert _kernels_of(operator) == "0 of 4 chunks, 4 by operators meanwhile"
+
+
+def test_few_patterns_of_nulls_have_kernels_of_their_own(
+    gpu: Any, compiler: Compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["bamquery.engine.cuda.pipeline.gpu_program"], "_MOST_PATTERNS", 2)
+    compiler.holds = lambda text: False
+    rows = {name: pa.array([1, 2, 3], LONG) for name in "kamd"}
+    nulls = [set("k"), set("a"), set(), set("ka"), set("k")]
+    batches = [
+        pa.record_batch(
+            {name: pa.array([1, None, 3], LONG) if name in some else rows[name] for name in "kamd"}
+        )
+        for some in nulls
+    ]
+    project = Project(
+        Chunks(batches, lambda number: compiler.finish()), SUMS, (Field("x", LONG), Field("y", LONG))
+    )
+    again = Project(Chunks(batches, lambda number: None), SUMS, project.fields)
+    assert rows_of(project, gpu) == rows_of(again, CpuDevice())
+    compiler.finish()
+    assert rows_of(again, gpu) == rows_of(project, CpuDevice())
+    assert len(compiler.asked) == 3
+    assert _kernels_of(again) == "5 of 5 chunks"
 
 
 def test_a_kernel_for_many_groups_does_few(gpu: Any, compiler: Compiler) -> None:
@@ -404,6 +449,20 @@ def test_kernels_that_were_used_last_are_kept(kept: _Kept, compiler: Compiler) -
     assert kept.kernels.peek("a").kernel is a.kernel
     assert (a.compiled_s > 0, kept.kernels.ready("a").compiled_s) == (True, 0.0)
     assert b.kernel.code is not None
+
+
+def test_an_error_is_told_once_and_compiled_again(kept: _Kept, compiler: Compiler) -> None:
+    """Not by those who would take any kernel."""
+    compiler.fails = True
+    kept.kernels.compilation("wrong")
+    compiler.finish()
+    assert kept.kernels.peek("wrong") is None
+    with pytest.raises(KernelError, match="does not compile"):
+        kept.kernels.ready("wrong")
+    compiler.fails = False
+    assert kept.kernels.ready("wrong") is None, "it is compiled again"
+    compiler.finish()
+    assert kept.kernels.ready("wrong") is not None
 
 
 def test_code_stays_while_launches_may_need_it(kept: _Kept, compiler: Compiler) -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import bamquery
+from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.operators.base.operator import Operator
-from bamquery.plan.expressions import AggregateCall, Expression
+from bamquery.engine.settings import Settings
+from bamquery.plan import nodes
+from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Expression
 from bamquery.plan.format import format_expression
 from bamquery.session import result
 
@@ -84,3 +89,24 @@ def test_what_is_begun_with(
 ) -> None:
     found = begun(con, sql, monkeypatch)
     assert {name: found.get(name) for name in wanted} == wanted, found
+
+
+class Compiling(CpuDevice):
+    """The CPU, if it were no host and compiled."""
+
+    capabilities = replace(CpuDevice.capabilities, on_host=False)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.recorder = Recorder()
+        self.start_compiling = self.recorder.start_compiling
+        self.start_compiling_aggregates = self.recorder.start_compiling_aggregates
+
+
+def test_it_is_begun_when_a_statement_is_lowered() -> None:
+    device, a = Compiling(), ColumnRef(0, "a", pa.int64())
+    rows = nodes.Values(pa.record_batch({"a": pa.array([1, 2])}))
+    plan = nodes.Project(rows, (Call("add", (a, a), pa.int64()),), ("x",))
+    result._lower_plan(plan, device, Settings())
+    assert device.recorder.begun == {"(a + a)": "?"}
+    result._lower_plan(plan, CpuDevice(), Settings())

@@ -19,6 +19,7 @@ from bamquery.engine.cpu.kernels import (
     from_values,
     string_offsets,
     take_present,
+    take_rows,
     take_shared,
     valid_rows,
 )
@@ -151,7 +152,9 @@ def take_batch(batch: pa.RecordBatch, positions: Column | NDArray[np.int64]) -> 
         if isinstance(positions, pa.Array)
         else from_values(positions, pa.from_numpy_dtype(positions.dtype))
     )
-    return make_batch([take_present(column, indices) for column in batch.columns], len(indices))
+    if batch.num_columns == 1:
+        return make_batch([take_present(batch.column(0), indices)], len(indices))
+    return take_rows(batch, indices)
 
 
 def _is_run(positions: NDArray[np.int64]) -> bool:

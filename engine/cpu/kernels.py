@@ -160,6 +160,13 @@ def take_present(column: Column, positions: Column) -> Column:
     return cast(Column, _call([column, positions], partial(_pc().take, boundscheck=False), column, positions))
 
 
+def take_rows(batch: pa.RecordBatch, positions: Column) -> pa.RecordBatch:
+    """The same of a batch's rows."""
+    return cast(
+        pa.RecordBatch, _call([batch, positions], partial(_pc().take, boundscheck=False), batch, positions)
+    )
+
+
 def filter_batch(batch: pa.RecordBatch, mask: Column) -> pa.RecordBatch:
     """The rows for which the mask is true."""
     return cast(pa.RecordBatch, _call([batch], batch.filter, mask))

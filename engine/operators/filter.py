@@ -67,3 +67,7 @@ class Filter(Operator[Frame], Generic[Frame]):
     def prefer_order(self, key: SortKey) -> None:
         """In the child's order."""
         self.children[0].prefer_order(key)
+
+    def take_all_rows(self) -> None:
+        """All of the child's."""
+        self.children[0].take_all_rows()

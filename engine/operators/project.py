@@ -103,3 +103,7 @@ class Project(Operator[Frame], Generic[Frame]):
     def keep_encoded(self) -> None:
         """Columns come as they are, and what is computed from them has their values."""
         self.children[0].keep_encoded()
+
+    def take_all_rows(self) -> None:
+        """All of the child's."""
+        self.children[0].take_all_rows()

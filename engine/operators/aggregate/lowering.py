@@ -28,6 +28,7 @@ def lower_grouping(plan: nodes.Aggregate, lower: Callable[[Plan], Operator[Any]]
     calls = rewrite_ordered_extremes(drop_needless_distinct(plan.aggregates))
     kind = DistinctAggregate if any(call.distinct for call in calls) else Aggregate
     rows = _sort_for_groups(plan, child, lower) if isinstance(child, nodes.Sort) else lower(child)
+    rows.take_all_rows()
     if plan.sets:
         return _lower_sets(plan, rows, calls, kind)
     rows.keep_encoded()

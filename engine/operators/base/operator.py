@@ -146,6 +146,10 @@ class Operator(ABC, Generic[Frame]):
         """
         return
 
+    def take_all_rows(self) -> None:
+        """Whoever takes the rows takes all of them, and wants none sooner. Called before it runs."""
+        return
+
     def frames(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """The frames, measured. Closing the iterator stops the work; a frame may have no rows.
 

@@ -61,6 +61,7 @@ class Join(Operator[Frame], Generic[Frame]):
         details = {"kind": kind, "keys": _keys(condition), "condition": _residual(condition)}
         name = "Hash join" if condition.probe_keys or condition.compared else "Nested loop join"
         super().__init__(fields, (probe, build), OperatorProfile(name, details))
+        build.take_all_rows()
         self._kind = kind
         self._condition = condition
         self.reservations = 2 if condition.only_keys_matter(kind) else 1  # keys are grouped, then found
@@ -143,6 +144,10 @@ class Join(Operator[Frame], Generic[Frame]):
         ]
         if self._encodes and not any(map(_reads_string, read)):
             self.children[0].keep_encoded()
+
+    def take_all_rows(self) -> None:
+        """Those of build rows are taken in any case."""
+        self.children[0].take_all_rows()
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """The rows, unmatched ones of the build side last."""

@@ -23,7 +23,7 @@ from bamquery.engine.operators.scan.chunk_selection import (
     SelectionPlan,
     rows_without_columns,
 )
-from bamquery.engine.operators.scan.chunks import Chunk, ChunkLimits, cut_chunks
+from bamquery.engine.operators.scan.chunks import GIVEN_VECTORS, Chunk, ChunkLimits, cut_chunks
 from bamquery.engine.operators.scan.column_reads import ColumnReads
 from bamquery.engine.operators.scan.device_scan import ScanningDevice, ScanWork
 from bamquery.engine.operators.scan.dynamic_filters import (
@@ -82,6 +82,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         self._dynamic_filters: list[ScanDynamicFilter] = []
         self._preferred: tuple[str, bool] | None = None
         self._keeps_encoded = False
+        self._is_taken_whole = False
         super().__init__(scan.fields, (), _make_profile(scan, table, settings, self._steps))
 
     def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
@@ -135,6 +136,10 @@ class StoredScan(Operator[Frame], Generic[Frame]):
     def keep_encoded(self) -> None:
         """Columns come as they are stored, where the device takes such."""
         self._keeps_encoded = True
+
+    def take_all_rows(self) -> None:
+        """No chunk need be small for the sake of who waits for its rows."""
+        self._is_taken_whole = True
 
     @property
     def _gives_all_rows(self) -> bool:
@@ -242,7 +247,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         )
         if isinstance(context.device, ScanningDevice):
             names = list(self._scan_profile.columns)
-            if any(taken.dynamic_filter.moves for taken in self._dynamic_filters):
+            if self._dynamic_filters_move:
                 with self._scan_profile.lock:
                     self._scan_profile.notes.append(NOT_FOLLOWED)
             work = ScanWork(
@@ -272,7 +277,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         try:
             # The first chunk is small and goes alone: it may be all that a LIMIT wants, and the others profit
             # from what it tells of selectivities. Rows that are listed are few, and have passed.
-            alone = 0 if self._gives_listed_rows(moving) else 1
+            alone = 0 if self._gives_listed_rows(moving) or self._begins_at_once(context) else 1
             for chunk in islice(todo, alone):
                 frame = read(chunk)
                 if frame is not None:
@@ -285,6 +290,16 @@ class StoredScan(Operator[Frame], Generic[Frame]):
             answers.close()
             readers.close()
             self._show_dynamic_filters()
+
+    def _begins_at_once(self, context: ExecutionContext[Frame]) -> bool:
+        """Whether one round of chunks is all of the table, and a first one would tell nothing to go by."""
+        taken = self._is_taken_whole and len(self._steps) <= 1 and not self._dynamic_filters_move
+        vectors = sum(fragment.vector_count for fragment in self._snapshot.fragments)
+        return taken and vectors <= context.threads * GIVEN_VECTORS
+
+    @property
+    def _dynamic_filters_move(self) -> bool:
+        return any(taken.dynamic_filter.moves for taken in self._dynamic_filters)
 
     def _gives_listed_rows(self, moving: MovingDynamicFilters) -> bool:
         """Whether rows that are listed by their numbers are given out, and nothing else is asked of them."""
@@ -301,6 +316,8 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         names = list(self._scan_profile.columns)
         zone_maps = context.settings.zone_maps
         limits = ChunkLimits.for_threads(context.memory.share, context.threads)
+        if self._begins_at_once(context):
+            limits, passing = replace(limits, first=limits.vectors), None
         if self._keeps_encoded and context.device.capabilities.takes_encoded and context.memory.share == 1:
             limits = replace(limits, as_stored=True)
         keep, density = None, None

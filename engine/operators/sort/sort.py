@@ -26,6 +26,7 @@ class Sort(Operator[Frame], Generic[Frame]):
     def __init__(self, child: Operator[Frame], keys: Sequence[SortKey]) -> None:
         super().__init__(child.fields, (child,), OperatorProfile("Sort", {"keys": len(keys)}))
         self._keys = tuple(keys)
+        child.take_all_rows()
 
     def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
         """The child's columns are its own."""

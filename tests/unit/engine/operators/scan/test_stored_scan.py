@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+import bamquery
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.scan import chunks as scan_chunks
@@ -250,6 +251,41 @@ def test_a_reader_that_wants_few_rows_stops_the_scan(tmp_path: Path) -> None:
         assert first.column(0).to_pylist() == list(range(first.num_rows))
         assert scan.profile.to_dict()["rows_scanned"] == 16 * 1024
         assert scan.profile.counters.bytes == 16 * 1024 * 8
+
+
+def test_a_reader_that_takes_all_rows_gets_no_small_first_chunk(tmp_path: Path) -> None:
+    """Unless there are steps to be put in order."""
+    table = numbers(400_000).select(["position", "noise"])
+    few = [compare(table, name, "greater_equal", 0) for name in ("position", "noise")]
+    with stored(tmp_path / "db", table) as snapshot:
+        for predicates, chunks in (([], 1), (few[:1], 1), (few, 2)):
+            scan = scan_of(snapshot, ("position",), predicates)
+            scan.take_all_rows()
+            with ExecutionContext(CpuDevice(), Settings().with_values({"threads": 1})) as context:
+                frames = list(scan.frames(context))
+            assert len(frames) == chunks
+            assert pa.concat_arrays([f.column(0) for f in frames]).equals(pa.array(range(400_000)))
+
+
+@pytest.mark.parametrize(
+    ("sql", "reads", "vectors"),
+    [
+        ("SELECT sum(a + 1) FROM t", 1, 489),
+        ("SELECT a + 1 AS b FROM t WHERE a > -1 ORDER BY b", 1, 489),
+        ("SELECT count(*) FROM t AS x JOIN t AS y USING (a)", 1, 489),
+        ("SELECT a FROM t WHERE a > -1 LIMIT 10", 1, 16),
+        ("SELECT sum(a) FROM (SELECT a FROM t LIMIT 400000)", 2, 489),
+    ],
+)
+def test_who_takes_all_rows_says_so(tmp_path: Path, sql: str, reads: int, vectors: int) -> None:
+    with bamquery.connect(tmp_path / "db", device="cpu") as con:
+        con.execute("CREATE TABLE t AS SELECT range AS a FROM range(500000)")
+        con.execute("SET threads = 1")
+        rel = con.sql(sql)
+        rel.to_arrow()
+        columns = [scan.columns["a"] for scan in rel.profile.scans]
+    assert columns
+    assert {(column.streamed, column.vectors_read) for column in columns} == {(reads, vectors)}
 
 
 def test_cancelled_between_reads(table: pa.Table, snapshot: Snapshot) -> None:

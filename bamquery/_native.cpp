@@ -19,4 +19,5 @@ PYBIND11_MODULE(_native, module) {
   bamquery::bind_keys(module);
   bamquery::bind_pipeline(module);
   bamquery::bind_selection(module);
+  bamquery::bind_strings(module);
 }

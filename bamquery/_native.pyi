@@ -147,6 +147,21 @@ def read_packed_columns(
     ValueError: parameters are impossible, or places are none of the column's.
     """
 
+def match_parts(
+    offsets: pa.Buffer,
+    data: pa.Buffer,
+    begin: int,
+    rows: int,
+    parts: Sequence[bytes],
+    at_start: bool,
+    at_end: bool,
+    shift: int,
+) -> NDArray[np.uint8]:
+    """A bitmap, from bit `shift` on, of the `rows` strings from `begin` on that have all parts in order.
+
+    Offsets have 8 bytes. `at_start`, `at_end`: strings begin with the first part, end with the last.
+    """
+
 def select_rows(
     file: BlockFile,
     columns: Sequence[PackedColumn],

@@ -73,6 +73,23 @@ def _call(values: Sequence[Any], function: Callable[..., Any], *arguments: Any, 
     return function(*arguments)
 
 
+def match_parts(column: Column, pattern: str, *, at_start: bool, at_end: bool) -> Column:
+    """Whether strings are as a LIKE pattern whose only signs are percent signs, with other text between.
+
+    `at_start`, `at_end`: no percent sign is there.
+    """
+    if not len(column):
+        return nulls(0, _pa.bool_())
+    validity, offsets, data = column.buffers()
+    parts = [part.encode() for part in pattern.split("%") if part]
+    shift = column.offset if column.null_count else 0
+    arguments = offsets, data or b"", column.offset, len(column), parts, at_start, at_end, shift
+    # Each byte of a string may be compared with a part's first ones.
+    found = _call([column], native.match_parts, *arguments, weight=max(map(len, parts)))
+    buffers = [validity if column.null_count else None, _pa.py_buffer(found)]
+    return cast(Column, _pa.Array.from_buffers(_pa.bool_(), len(column), buffers, offset=shift))
+
+
 def is_constant(datum: Datum) -> bool:
     """Whether the datum is a scalar."""
     return isinstance(datum, pa.Scalar)

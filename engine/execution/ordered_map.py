@@ -6,9 +6,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, wait
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
+from bamquery.engine.device import Device, Frame
 from bamquery.engine.execution.context import ExecutionContext
+
+_SMALL_ROWS: Final = 16_384
+"""Rows below which a frame is no work to wake another thread for."""
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -96,6 +100,11 @@ def ordered_map(
     finally:
         # For the pool's threads only: where Ctrl-C ended work of this one, nobody would say that it is over.
         wait([task.pooled for task in pending if task.pooled is not None and not task.pooled.cancel()])
+
+
+def is_small_frame(device: Device[Frame], frame: Frame) -> bool:
+    """Whether the frame is too little work to wake another thread for."""
+    return device.row_count(frame) < _SMALL_ROWS * device.task_size
 
 
 class _Task(Generic[Item, Answer]):

@@ -9,9 +9,8 @@ from typing import Generic
 
 from bamquery.engine.device import CompilingDevice, Frame
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.execution.ordered_map import ordered_map
+from bamquery.engine.execution.ordered_map import is_small_frame, ordered_map
 from bamquery.engine.operators.base.dynamic_filter import DynamicFilter
-from bamquery.engine.operators.base.frame_sizing import is_small_frame
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import Expression, SortKey

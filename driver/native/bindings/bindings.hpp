@@ -47,4 +47,7 @@ void bind_pipeline(pybind11::module_& module);
 /// Rows of packed columns that pass several conditions.
 void bind_selection(pybind11::module_& module);
 
+/// Strings that match a pattern.
+void bind_strings(pybind11::module_& module);
+
 }  // namespace bamquery

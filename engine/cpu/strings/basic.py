@@ -19,6 +19,7 @@ from bamquery.engine.cpu.kernels import (
     compute,
     constant,
     convert,
+    match_parts,
     nulls,
     where,
 )
@@ -27,6 +28,8 @@ from bamquery.engine.cpu.value_kernels import with_constants
 from bamquery.engine.formulas.spaces import SPACES
 from bamquery.errors import ExecutionError
 
+_LONGEST_PART: Final = 64
+"""Characters of what is between two percent signs, beyond which it is not compared place by place."""
 LONGEST: Final = 1 << 32
 """No text has as many characters; Arrow multiplies places with more than that, and overflows."""
 
@@ -57,9 +60,15 @@ def _like(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     literal = pattern.strip("%")
     if not {"%", "_"} & set(pattern):
         return compute("equal", arguments[0], constant(literal, pa.large_string()))
+    starts, ends = not pattern.startswith("%"), not pattern.endswith("%")
+    longest = max(map(len, literal.split("%")))
+    # Of long parts RE2 looks at each byte once, whatever they are.
+    if "_" not in literal and 0 < longest <= _LONGEST_PART and ("%" in literal or not (starts or ends)):
+        assert isinstance(arguments[0], pa.Array), "the pattern is not"
+        return match_parts(arguments[0], pattern, at_start=starts, at_end=ends)
     if "%" not in literal and "_" not in literal:
-        ends = {(True, True): "match_substring", (True, False): "ends_with", (False, True): "starts_with"}
-        kernel = ends[pattern.startswith("%"), pattern.endswith("%")]
+        kernels = {(True, True): "match_substring", (True, False): "ends_with", (False, True): "starts_with"}
+        kernel = kernels[not starts, not ends]
         return compute(kernel, arguments[0], options=pc.MatchSubstringOptions(literal))
     options = pc.MatchSubstringOptions(_as_regex(pattern))
     return compute("match_substring_regex", arguments[0], options=options)

@@ -17,8 +17,6 @@ FRAME_ROWS: Final = 131_072
 """Rows of the frames that sorts and aggregates give out; of a device with larger tasks, as many more."""
 GATHERED_ROWS: Final = 65_536
 """Rows from which a chunk is worth a task of its own; a device may want more."""
-_SMALL_ROWS: Final = 16_384
-"""Rows below which a frame is no work to wake another thread for."""
 GATHERED_BYTES: Final = 32 << 20
 _LEAST_GATHERED: Final = 1 << 20
 _FAR_TOO_LARGE: Final = 4
@@ -61,11 +59,6 @@ def coalesce_frames(
             small, rows, size = [], 0, 0
     if small:
         yield device.concatenate(small)
-
-
-def is_small_frame(device: Device[Frame], frame: Frame) -> bool:
-    """Whether the frame is too little work to wake another thread for."""
-    return device.row_count(frame) < _SMALL_ROWS * device.task_size
 
 
 def _cut_full_frames(

@@ -10,8 +10,7 @@ from typing import Generic, TypeVar
 
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.execution.ordered_map import ordered_map
-from bamquery.engine.operators.base.frame_sizing import is_small_frame
+from bamquery.engine.execution.ordered_map import is_small_frame, ordered_map
 from bamquery.errors import MemoryLimitError
 
 Answer = TypeVar("Answer")

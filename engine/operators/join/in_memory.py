@@ -9,8 +9,8 @@ from itertools import chain, islice
 from typing import Final, Generic
 
 from bamquery.engine.device import Frame
-from bamquery.engine.execution.ordered_map import ordered_map
-from bamquery.engine.operators.base.frame_sizing import coalesce_frames, is_small_frame
+from bamquery.engine.execution.ordered_map import is_small_frame, ordered_map
+from bamquery.engine.operators.base.frame_sizing import coalesce_frames
 from bamquery.engine.operators.join.build_side import (
     MEMORY_LEVEL,
     BuildSide,

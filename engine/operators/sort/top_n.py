@@ -11,12 +11,11 @@ from typing import Final, Generic
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Reservation
-from bamquery.engine.execution.ordered_map import ordered_map
+from bamquery.engine.execution.ordered_map import is_small_frame, ordered_map
 from bamquery.engine.operators.base.frame_sizing import (
     GATHERED_ROWS,
     coalesce_frames,
     drain_list,
-    is_small_frame,
     limit_rows,
     slice_frame,
 )

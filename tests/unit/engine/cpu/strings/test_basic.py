@@ -126,3 +126,38 @@ def test_functions_of_dictionaries_look_at_each_value_once() -> None:
     reference = ColumnRef(0, "a", column.type)
     assert evaluate(Call("upper", (reference,), VARCHAR), batch) == ["A", None, "B", None]
     assert evaluate(Call("concat", (reference, reference), VARCHAR), batch) == ["aa", None, "bb", None]
+
+
+PARTS = st.lists(st.sampled_from(["%", "a", "b", "é", "ab", "_"]), min_size=1, max_size=7).map("".join)
+
+
+@RELAXED
+@given(
+    texts=st.lists(st.none() | st.text("abé%", max_size=12), min_size=1, max_size=40),
+    pattern=PARTS,
+    skip=st.integers(0, 9),
+)
+def test_like_of_parts(
+    oracle: duckdb.DuckDBPyConnection, texts: list[str | None], pattern: str, skip: int
+) -> None:
+    """Of slices, too, whose bitmaps and offsets begin elsewhere."""
+    column = array(texts, VARCHAR).slice(min(skip, len(texts) - 1))
+    like = Call("like", (TEXT, literal(pattern)), pa.bool_())
+    check(oracle, like, f"a LIKE {quoted(pattern)}", [column])
+
+
+@pytest.mark.parametrize("size", [1, 2, 15, 16, 17, 31, 33, 64, 65])
+def test_like_finds_parts_at_every_place(size: int) -> None:
+    part = "x" + "y" * (size - 2) + "z" if size > 1 else "x"
+    texts = ["-" * before + part + "-" * behind for before in range(40) for behind in (0, 1, 40)]
+    broken = [text.replace(part, part[:-1] + "?") for text in texts]
+    # What ends in the next string is in neither.
+    torn = [piece for before in range(20) for piece in ("-" * before + part[:1], part[1:] or "-")]
+    column = pa.array([*texts, *broken, *(torn if size > 1 else [])], VARCHAR)
+    frame = CpuDevice().from_arrow(pa.record_batch([column], ["a"]))
+    rest = [text.partition(part)[1:] for text in column.to_pylist()]
+    for pattern, more in ((f"%{part}%", ""), (f"%{part}%-%", "-")):
+        like = Call("like", (TEXT, literal(pattern)), pa.bool_())
+        found = CpuDevice().evaluate([like], frame).column(0).to_pylist()
+        expected = [bool(held) and more in behind for held, behind in rest]
+        assert found == expected

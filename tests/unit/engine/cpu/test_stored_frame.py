@@ -76,14 +76,18 @@ def test_answers_are_the_operators(connection: Connection, query: str, strategy:
 
 
 def test_strings_that_stay_encoded_count_as_needed(connection: Connection) -> None:
-    """As many bytes as where they are given out, though groups take them as places in a dictionary."""
+    """As many bytes as where they are given out, though groups take them as places in a dictionary.
+
+    Each chunk rounds, and the two are cut into other ones.
+    """
     connection.sql("SET programs = on; SET strategy = 'auto'")
     needed = []
     for query in ("SELECT s FROM t WHERE i > 0", "SELECT s, count(*) FROM t WHERE i > 0 GROUP BY s"):
         answer = connection.sql(query)
         answer.to_arrow()
         needed.append(answer.profile.io.bytes_needed)
-    assert needed[0] == needed[1] > 8 * ROWS
+    assert needed[0] == pytest.approx(needed[1], abs=16)
+    assert needed[0] > 8 * ROWS
 
 
 def test_values_that_begin_anywhere_in_memory_are_computed() -> None:

@@ -100,6 +100,7 @@ class Compiling(CpuDevice):
         super().__init__()
         self.recorder = Recorder()
         self.start_compiling = self.recorder.start_compiling
+        self.start_compiling_filter = self.recorder.start_compiling_filter
         self.start_compiling_aggregates = self.recorder.start_compiling_aggregates
 
 

@@ -115,7 +115,7 @@ def test_stopping_midway_leaves_nothing(
 
     def stopped(self: Operator, context: object):
         for number, frame in enumerate(frames(self, context)):
-            if number == 3 and not self.children:
+            if number == 1 and not self.children:
                 raise stop("now")
             yield frame
 

@@ -194,7 +194,9 @@ def select_rows(kernels: Kernels, predicate: Expression, frame: CudaFrame) -> Cu
     if selection is None or not selection.is_worth(frame.rows):
         return None
     members = [one for _, one in sets]
-    found = selection.positions(kernels, frame, members)
+    found = None
+    with suppress(MemoryError, MemoryLimitError):  # sets of far values take more than operators do
+        found = selection.positions(kernels, frame, members)
     if found is not None:
         return found
     try:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from bamquery.engine.device import Device
+from bamquery.errors import MemoryLimitError
 from bamquery.plan.expressions import Call, ColumnRef, Literal, Members
 from tests.devices import selections
 
@@ -53,4 +54,21 @@ def test_kernels_are_what_selects(device: Device[Any], monkeypatch: pytest.Monke
     monkeypatch.setattr(module.CudaDevice, "_mask", fail)
     frame = device.from_arrow(pa.RecordBatch.from_arrays([pa.array([4, 1, None, 9], LONG)], ["x"]))
     member = Call("in", (X, Members(pa.array([9, 4], LONG))), BOOL)
+    assert device.read_positions(device.matching_positions(member, frame)).tolist() == [0, 3]
+
+
+def test_sets_that_have_no_memory_are_left_to_libcudf(
+    device: Device[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = device.session  # type: ignore[attr-defined]
+    allocate = session.allocate
+
+    def refuse(size: int, what: str, stream: object = None) -> Any:
+        if what == "a set of values":
+            raise MemoryLimitError("a set of values needs more")
+        return allocate(size, what, stream)
+
+    monkeypatch.setattr(session, "allocate", refuse)
+    frame = device.from_arrow(pa.RecordBatch.from_arrays([pa.array([4, 1, None, 2**29], LONG)], ["x"]))
+    member = Call("in", (X, Members(pa.array([2**29, 4], LONG))), BOOL)
     assert device.read_positions(device.matching_positions(member, frame)).tolist() == [0, 3]

@@ -17,7 +17,7 @@ from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.scan.lowering import lower_scan
-from bamquery.engine.profiling.query_profile import ScanProfile
+from bamquery.engine.profiling.scan_profile import ScanProfile
 from bamquery.engine.settings import Settings
 from bamquery.engine.sources.scan_sources import StoredTable
 from bamquery.errors import StorageError

@@ -11,7 +11,8 @@ from pygments.lexers import SqlLexer
 
 from bamquery.engine.explain.html_tree import operator_title, plan_tree
 from bamquery.engine.human_units import human_bytes, human_count, human_rate, human_seconds, plural
-from bamquery.engine.profiling.query_profile import ColumnProfile, QueryProfile, ScanProfile
+from bamquery.engine.profiling.query_profile import QueryProfile
+from bamquery.engine.profiling.scan_profile import ColumnProfile, ScanProfile
 from bamquery.engine.profiling.vector_map import VectorMap
 from bamquery.output.html_table import row_table
 from bamquery.report.charts import Bar, bars

@@ -13,13 +13,9 @@ from typing import Any, Final, Protocol
 
 from bamquery.engine.human_units import human_bytes, human_count, human_rate, human_seconds
 from bamquery.engine.operators.base.operator import Operator
-from bamquery.engine.profiling.query_profile import (
-    FileScanProfile,
-    OperatorProfile,
-    QueryProfile,
-    ScanProfile,
-    SeriesProfile,
-)
+from bamquery.engine.profiling.operator_profile import OperatorProfile, SeriesProfile
+from bamquery.engine.profiling.query_profile import QueryProfile
+from bamquery.engine.profiling.scan_profile import FileScanProfile, ScanProfile
 
 _MOST: Final = 0.99
 """Of a query that is not over: sorts and the like go on once all rows have been read."""

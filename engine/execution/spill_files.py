@@ -17,7 +17,7 @@ import pyarrow.ipc
 from bamquery.closeable import Closeable
 from bamquery.data_types.type_groups import value_type
 from bamquery.engine.device import Aggregation, Device, Frame, GroupState
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.errors import StorageError
 from bamquery.plan.nodes import Field
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from bamquery.engine.explain.html_tree import operator_title
 from bamquery.engine.human_units import human_bytes, human_seconds
-from bamquery.engine.profiling.query_profile import ColumnProfile, QueryProfile
+from bamquery.engine.profiling.query_profile import QueryProfile
+from bamquery.engine.profiling.scan_profile import ColumnProfile
 from bamquery.errors import BamQueryError
 from bamquery.storage.format.layout import VECTOR_ROWS
 

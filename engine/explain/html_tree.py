@@ -7,12 +7,9 @@ from xml.etree import ElementTree as ET
 
 from bamquery.engine.explain.text_tree import detail_lines, profile_lines, scan_lines
 from bamquery.engine.human_units import human_bytes, human_seconds, plural
-from bamquery.engine.profiling.query_profile import (
-    FileScanProfile,
-    OperatorProfile,
-    QueryProfile,
-    ScanProfile,
-)
+from bamquery.engine.profiling.operator_profile import OperatorProfile
+from bamquery.engine.profiling.query_profile import QueryProfile
+from bamquery.engine.profiling.scan_profile import FileScanProfile, ScanProfile
 from bamquery.text.html_elements import element
 from bamquery.text.notebook_html import fragment
 

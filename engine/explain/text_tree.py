@@ -9,15 +9,10 @@ from bamquery.engine.human_units import human_bytes, human_count, human_rate, hu
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.scan.forecast import ColumnForecast
 from bamquery.engine.operators.scan.stored_scan import StoredScan
-from bamquery.engine.profiling.query_profile import (
-    ColumnProfile,
-    FileScanProfile,
-    IoProfile,
-    OperatorProfile,
-    QueryProfile,
-    ScanProfile,
-)
+from bamquery.engine.profiling.operator_profile import OperatorProfile
+from bamquery.engine.profiling.query_profile import IoProfile, QueryProfile
 from bamquery.engine.profiling.queue_profile import QueueProfile
+from bamquery.engine.profiling.scan_profile import ColumnProfile, FileScanProfile, ScanProfile
 
 if TYPE_CHECKING:
     from bamquery.storage.fragments.column_storage import ColumnStorage

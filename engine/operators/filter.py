@@ -12,7 +12,7 @@ from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.ordered_map import is_small_frame, ordered_map
 from bamquery.engine.operators.base.dynamic_filter import DynamicFilter
 from bamquery.engine.operators.base.operator import Operator
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.expressions import Expression, SortKey
 from bamquery.plan.format import format_expression
 

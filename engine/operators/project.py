@@ -11,7 +11,7 @@ from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.base.dynamic_filter import DynamicCondition, DynamicFilter
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.base.out_of_memory_split import map_split_on_out_of_memory
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression, SortKey, referenced_columns
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Field

@@ -13,7 +13,7 @@ from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.base.frame_sizing import spill_frame_bytes
 from bamquery.engine.operators.base.operator import Operator
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.expressions import Expression
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Field

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bamquery.engine.profiling.query_profile import OperatorProfile
+    from bamquery.engine.profiling.operator_profile import OperatorProfile
 
 _DETAIL = "kernels"
 

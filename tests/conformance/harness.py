@@ -12,7 +12,7 @@ import pyarrow as pa
 from bamquery.engine.device import Device
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.base.operator import Operator
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.engine.settings import Settings
 from bamquery.plan.expressions import ColumnRef
 from bamquery.plan.nodes import Field

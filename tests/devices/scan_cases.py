@@ -14,7 +14,7 @@ from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.device import Device
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.scan import chunks as scan_chunks
-from bamquery.engine.profiling.query_profile import ScanProfile
+from bamquery.engine.profiling.scan_profile import ScanProfile
 from bamquery.engine.settings import Settings
 from bamquery.plan.expressions import Call, ColumnRef, Expression, Literal
 from bamquery.storage.tables.snapshot import Snapshot

@@ -14,7 +14,7 @@ from bamquery.engine.operators.base.dynamic_filter import DynamicFilter
 from bamquery.engine.operators.base.frame_sizing import slice_frame
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.project import Project
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.expressions import AggregateCall, Expression, referenced_columns
 from bamquery.plan.nodes import Field
 from bamquery.plan.rewriting import substitute

@@ -15,7 +15,7 @@ from bamquery.engine.operators.aggregate.combine import GroupCombiner
 from bamquery.engine.operators.aggregate.group_states import GroupStates
 from bamquery.engine.operators.aggregate.value_counts import COUNTED, ValueCounts
 from bamquery.engine.operators.base.frame_sizing import GATHERED_ROWS
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.expressions import AggregateCall, Cast, ColumnRef, Expression, SortKey
 from bamquery.plan.nodes import Field
 

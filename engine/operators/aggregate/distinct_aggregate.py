@@ -20,7 +20,7 @@ from bamquery.engine.operators.base.dynamic_filter import DynamicFilter
 from bamquery.engine.operators.base.frame_sizing import coalesce_frames, slice_frame
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.base.out_of_memory_split import map_split_on_out_of_memory
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.expressions import (
     AggregateCall,
     Call,

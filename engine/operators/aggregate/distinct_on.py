@@ -16,7 +16,7 @@ from bamquery.engine.execution.ordered_map import ordered_map
 from bamquery.engine.operators.base.dynamic_filter import DynamicFilter
 from bamquery.engine.operators.base.frame_sizing import coalesce_frames
 from bamquery.engine.operators.base.operator import Operator
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.errors import MemoryLimitError
 from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Expression
 from bamquery.plan.nodes import Field, SortKey

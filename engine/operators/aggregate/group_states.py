@@ -13,7 +13,7 @@ from bamquery.engine.execution.ordered_map import ordered_map
 from bamquery.engine.operators.aggregate.state_partitions import MOST_LEVELS, PLACE_GROUPS, StatePartitions
 from bamquery.engine.operators.base.frame_sizing import coalesce_frames, drain_list
 from bamquery.engine.operators.base.out_of_memory_split import map_split_on_out_of_memory
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 
 _PENDING_GROUPS: Final = 1 << 18
 """Groups that wait unmerged at least: merging costs a pass over all that is held."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.base.operator import Operator
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.expressions import ColumnRef, Expression, Literal
 from bamquery.plan.nodes import Field
 

@@ -13,7 +13,7 @@ from bamquery.engine.operators.aggregate.counted_values import CountedValues, ca
 from bamquery.engine.operators.aggregate.group_states import GroupStates
 from bamquery.engine.operators.aggregate.state_partitions import MOST_LEVELS
 from bamquery.engine.operators.base.frame_sizing import drain_list
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 
 _LONG: Final = 1024
 """Bytes of a group of a chunk from which on nothing is saved by merging states, and little by splitting."""

@@ -17,7 +17,7 @@ from bamquery.engine.execution.spill_files import SpillFile
 from bamquery.engine.operators.base.frame_sizing import coalesce_frames
 from bamquery.engine.operators.base.row_changes import row_changes
 from bamquery.engine.operators.sort.external_sort import sort_rows
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.expressions import ColumnRef, SortKey
 from bamquery.plan.nodes import Field
 

@@ -12,7 +12,7 @@ from bamquery.engine.execution.memory_budget import Reservation
 from bamquery.engine.execution.ordered_map import ordered_map
 from bamquery.engine.execution.spill_files import StateFile
 from bamquery.engine.operators.base.frame_sizing import drain_list
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 
 MOST_LEVELS: Final = 5
 """Times that a partition is split again: more than any number of groups needs."""

@@ -18,7 +18,7 @@ from bamquery.engine.operators.aggregate.answers_from_counts import answers_from
 from bamquery.engine.operators.aggregate.group_states import GroupStates
 from bamquery.engine.operators.aggregate.sorted_counts import COUNT, GROUP_BYTES, SortedCounts
 from bamquery.engine.operators.base.frame_sizing import coalesce_frames
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, SortKey
 from bamquery.plan.nodes import Field
 

@@ -20,7 +20,7 @@ from bamquery.engine.operators.base.dynamic_filter import DynamicFilter
 from bamquery.engine.operators.base.frame_sizing import FRAME_ROWS, coalesce_frames, drain_list
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.join.asof_merge import AsofMerge
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.expressions import Call, ColumnRef, Expression, referenced_columns
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Field, SortKey

@@ -16,7 +16,7 @@ from bamquery.engine.operators.base.bounded_copies import CopiedRows, portions_w
 from bamquery.engine.operators.base.frame_sizing import coalesce_frames
 from bamquery.engine.operators.join.pairs import null_columns
 from bamquery.engine.operators.sort.external_sort import sort_rows
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.expressions import ColumnRef, Expression, Literal
 from bamquery.plan.nodes import Field, SortKey
 

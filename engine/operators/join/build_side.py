@@ -19,7 +19,7 @@ from bamquery.engine.operators.aggregate.group_states import group_rows
 from bamquery.engine.operators.base.frame_sizing import drain_list
 from bamquery.engine.operators.join.pairs import AllPairs, JoinCondition
 from bamquery.engine.operators.join.partitions import PARTITIONS
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.errors import MemoryLimitError
 from bamquery.plan.expressions import Call, ColumnRef
 from bamquery.plan.nodes import Field

@@ -32,7 +32,7 @@ from bamquery.engine.operators.join.pairs import JoinCondition
 from bamquery.engine.operators.join.partitions import MOST_LEVELS
 from bamquery.engine.operators.join.probe_first import build_side_filters, probe_first
 from bamquery.engine.operators.join.strategy import JoinStrategy, JoinTask, KeptBuild, ProbeRows
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.expressions import ColumnRef, Expression, walk
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Field, JoinKind

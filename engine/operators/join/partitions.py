@@ -13,7 +13,7 @@ from bamquery.engine.execution.memory_budget import release_unused_memory
 from bamquery.engine.execution.ordered_map import ordered_map
 from bamquery.engine.execution.spill_files import SpillFile
 from bamquery.engine.operators.base.frame_sizing import coalesce_frames
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.expressions import Expression
 from bamquery.plan.nodes import Field
 

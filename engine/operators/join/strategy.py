@@ -14,7 +14,7 @@ from bamquery.engine.operators.join.build_side import BuildSide
 from bamquery.engine.operators.join.device_join import several_rows_error
 from bamquery.engine.operators.join.pairs import JoinCondition
 from bamquery.engine.operators.join.probe import JoinProbe
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.nodes import Field, JoinKind
 
 ProbeRows: TypeAlias = Callable[[], Generator[Frame, None, None]]

@@ -16,7 +16,7 @@ from bamquery.engine.execution.ordered_map import ordered_map
 from bamquery.engine.operators.base.frame_sizing import coalesce_frames, drain_list, slice_frame
 from bamquery.engine.operators.join.build_side import build_side_bytes, collect_blocks
 from bamquery.engine.operators.join.partitions import PARTITIONS, HashPartitions
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression
 from bamquery.plan.nodes import Field
 

@@ -16,7 +16,7 @@ from bamquery.engine.operators.recursion.small_recursion import SmallRecursion
 from bamquery.engine.operators.scan.recursive_table_scan import RecursiveTableScan
 from bamquery.engine.operators.single_row import SingleRow
 from bamquery.engine.operators.values import Values
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.engine.sources.scan_sources import RecursiveTableSource
 from bamquery.plan.expressions import Expression
 from bamquery.plan.nodes import Field

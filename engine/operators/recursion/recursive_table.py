@@ -17,7 +17,7 @@ from bamquery.engine.operators.base.frame_sizing import (
     drain_list,
     spill_frame_bytes,
 )
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.nodes import Field
 
 

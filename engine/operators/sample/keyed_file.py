@@ -16,7 +16,7 @@ from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.spill_files import BatchFile, SpillFile
 from bamquery.engine.operators.base.frame_sizing import cut_to_size, spill_frame_bytes
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.nodes import Field
 
 Keys = NDArray[np.float64]

@@ -13,7 +13,7 @@ from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Reservation, release_unused_memory
 from bamquery.engine.operators.base.frame_sizing import coalesce_frames, drain_list, slice_frame
 from bamquery.engine.operators.sample.keyed_file import KeyedFile, Keys, LeastKeys
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.nodes import Field
 
 _FEWEST_HELD: Final = 1 << 14

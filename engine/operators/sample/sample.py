@@ -15,7 +15,7 @@ from bamquery.engine.operators.base.frame_sizing import limit_rows
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.sample.reservoir import Reservoir
 from bamquery.engine.operators.scan.chunk_selection import rows_without_columns
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan import nodes
 
 RUN_ROWS: Final = 1024

@@ -24,7 +24,7 @@ from bamquery.engine.operators.scan.stored_filters.vector_selection import (
     Selection,
     VectorSelection,
 )
-from bamquery.engine.profiling.query_profile import ScanProfile
+from bamquery.engine.profiling.scan_profile import ScanProfile
 from bamquery.storage.encodings.packed.vectors import PackedVectors
 
 if TYPE_CHECKING:

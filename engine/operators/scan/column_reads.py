@@ -17,7 +17,7 @@ from bamquery.engine.operators.scan.accounting import bytes_of_pieces, plain_byt
 from bamquery.engine.operators.scan.chunks import Piece
 from bamquery.engine.operators.scan.known_costs import AskedRead, KnownCosts
 from bamquery.engine.operators.scan.open_fragments import FragmentReaders, OpenFragment
-from bamquery.engine.profiling.query_profile import ColumnProfile, ScanProfile
+from bamquery.engine.profiling.scan_profile import ColumnProfile, ScanProfile
 from bamquery.engine.settings import Settings
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.format.storable_types import is_string_like

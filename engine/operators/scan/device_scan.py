@@ -11,7 +11,7 @@ from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.scan.chunk_selection import SelectionPlan
 from bamquery.engine.operators.scan.column_reads import ColumnReads
 from bamquery.engine.operators.scan.open_fragments import FragmentReaders
-from bamquery.engine.profiling.query_profile import ScanProfile
+from bamquery.engine.profiling.scan_profile import ScanProfile
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.statistics.predicate import RangePredicate
 

@@ -12,7 +12,7 @@ from bamquery.engine.device import Device
 from bamquery.engine.operators.base.dynamic_filter import DynamicFilter, column_under_casts
 from bamquery.engine.operators.scan.chunks import Chunk
 from bamquery.engine.operators.scan.filter_order import FilterStep, optional_steps
-from bamquery.engine.profiling.query_profile import ScanProfile
+from bamquery.engine.profiling.scan_profile import ScanProfile
 from bamquery.engine.sources.scan_predicates import Conjunct, split_conjuncts
 from bamquery.plan.expressions import Expression, Literal
 

@@ -13,7 +13,7 @@ from bamquery.engine.execution.ordered_map import ordered_map
 from bamquery.engine.operators.base.dynamic_filter import DynamicFilter, column_under_casts
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.scan.file_pruning import files_to_read
-from bamquery.engine.profiling.query_profile import FileScanProfile
+from bamquery.engine.profiling.scan_profile import FileScanProfile
 from bamquery.engine.sources.scan_predicates import conjunction, rebase
 from bamquery.engine.sources.scan_sources import FileSource
 from bamquery.plan.expressions import Expression, referenced_columns

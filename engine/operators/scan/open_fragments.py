@@ -9,7 +9,7 @@ from typing import Generic
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.operators.scan.chunks import Chunk
 from bamquery.engine.operators.scan.fragment_columns import FragmentColumns
-from bamquery.engine.profiling.query_profile import ScanProfile
+from bamquery.engine.profiling.scan_profile import ScanProfile
 from bamquery.engine.settings import Settings
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.reader import FragmentReader

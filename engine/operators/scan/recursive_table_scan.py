@@ -9,7 +9,7 @@ from typing import Generic
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.base.operator import Operator
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.engine.sources.scan_sources import RecursiveTableSource
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Scan

@@ -13,7 +13,7 @@ from bamquery.engine.execution.ordered_map import ordered_map
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.scan.chunk_selection import rows_without_columns
 from bamquery.engine.operators.scan.chunks import ChunkLimits
-from bamquery.engine.profiling.query_profile import SeriesProfile
+from bamquery.engine.profiling.operator_profile import SeriesProfile
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Scan
 from bamquery.plan.series import Series

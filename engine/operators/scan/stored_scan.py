@@ -45,7 +45,7 @@ from bamquery.engine.operators.scan.row_numbers import RowNumbers
 from bamquery.engine.operators.scan.selectivity_guess import guess_selectivities
 from bamquery.engine.operators.scan.zone_map_answers import zone_map_answers
 from bamquery.engine.operators.scan.zone_map_bounds import best_first, zone_map_bound
-from bamquery.engine.profiling.query_profile import ColumnProfile, ScanProfile
+from bamquery.engine.profiling.scan_profile import ColumnProfile, ScanProfile
 from bamquery.engine.profiling.vector_map import FragmentVectors, VectorMap
 from bamquery.engine.settings import Settings
 from bamquery.engine.sources.scan_predicates import split_conjuncts

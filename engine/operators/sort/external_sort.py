@@ -15,7 +15,7 @@ from bamquery.engine.execution.memory_budget import Reservation
 from bamquery.engine.execution.ordered_map import ordered_map
 from bamquery.engine.operators.base.frame_sizing import append_constant, drain_list, slice_frame
 from bamquery.engine.operators.sort.sorted_runs import SortedRuns
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.expressions import ColumnRef
 from bamquery.plan.nodes import Field, SortKey
 

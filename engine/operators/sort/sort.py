@@ -12,7 +12,7 @@ from bamquery.engine.operators.base.dynamic_filter import DynamicFilter
 from bamquery.engine.operators.base.frame_sizing import coalesce_frames
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.sort.external_sort import sort_rows
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.expressions import Expression
 from bamquery.plan.nodes import SortKey
 

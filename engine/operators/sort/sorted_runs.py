@@ -17,7 +17,7 @@ from bamquery.engine.execution.memory_budget import Reservation, release_unused_
 from bamquery.engine.execution.ordered_map import ordered_map
 from bamquery.engine.execution.spill_files import SpillFile
 from bamquery.engine.operators.base.frame_sizing import append_constant, cut_to_size, spill_frame_bytes
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.expressions import ColumnRef, Literal
 from bamquery.plan.nodes import Field, SortKey
 

@@ -22,7 +22,7 @@ from bamquery.engine.operators.base.frame_sizing import (
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.sort.external_sort import sort_rows
 from bamquery.engine.operators.sort.top_n_threshold import TopNThreshold
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.nodes import SortKey
 
 _MOST_ROWS: Final = (1 << 63) - 1

@@ -21,7 +21,7 @@ from bamquery.engine.operators.window.call_methods import CallMethod, function_n
 from bamquery.engine.operators.window.lookahead import Lookahead, LookaheadBlocks, State
 from bamquery.engine.operators.window.lookaround import LookaroundRows
 from bamquery.engine.operators.window.partition_blocks import BlockCutter, PartitionBlock
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.errors import MemoryLimitError
 from bamquery.plan.nodes import Field, Window
 from bamquery.statement_context.cancellation import check_cancelled

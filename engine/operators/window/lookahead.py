@@ -12,7 +12,7 @@ from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.spill_files import SpillFile
 from bamquery.engine.operators.window.call_methods import CallMethod
 from bamquery.engine.operators.window.partition_blocks import PartitionBlock
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.nodes import Field
 
 State = Any

@@ -19,7 +19,7 @@ from bamquery.engine.operators.window.call_methods import CallMethod, choose_met
 from bamquery.engine.operators.window.large_partition import LargePartition, WindowPortion
 from bamquery.engine.operators.window.partition_starts import PartitionStarts
 from bamquery.engine.operators.window.row_bytes import needed_row_bytes
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan import nodes
 from bamquery.plan.expressions import ColumnRef, Expression, referenced_columns
 from bamquery.plan.windows import WindowCall

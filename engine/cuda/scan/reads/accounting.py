@@ -13,8 +13,8 @@ from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory
 from bamquery.engine.cuda.scan.reads.vector_recording import record_read
 from bamquery.engine.cuda.scan.resources.counter_board import CounterBoard, Slot
 from bamquery.engine.operators.scan.accounting import plain_bytes_of
-from bamquery.engine.profiling.query_profile import ColumnProfile, ScanProfile
 from bamquery.engine.profiling.queue_profile import QueueProfile
+from bamquery.engine.profiling.scan_profile import ColumnProfile, ScanProfile
 from bamquery.errors import GpuError
 from bamquery.storage.format.storable_types import value_bits
 from bamquery.storage.read_planner.planner import Strategy

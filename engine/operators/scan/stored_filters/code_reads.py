@@ -19,7 +19,7 @@ from bamquery.engine.operators.scan.column_reads import ColumnReads, count_strat
 from bamquery.engine.operators.scan.filter_order import FilterStep
 from bamquery.engine.operators.scan.open_fragments import FragmentReaders, OpenFragment
 from bamquery.engine.operators.scan.stored_filters.code_conditions import CodeConditions
-from bamquery.engine.profiling.query_profile import ScanProfile
+from bamquery.engine.profiling.scan_profile import ScanProfile
 from bamquery.storage.encodings.packed.vectors import PackedVectors
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.fragments.reader import vectors_of

@@ -18,7 +18,7 @@ from bamquery.engine.operators.scan.filter_order import FilterStep
 from bamquery.engine.operators.scan.open_fragments import FragmentReaders, OpenFragment
 from bamquery.engine.operators.scan.stored_filters.code_reads import CodeReads
 from bamquery.engine.operators.scan.stored_filters.step_plans import StepPart, StepPlan, StepPlans
-from bamquery.engine.profiling.query_profile import ScanProfile
+from bamquery.engine.profiling.scan_profile import ScanProfile
 from bamquery.storage.encodings.packed.row_selection import CodeStep, ProgramStep, SelectedRows, SetStep, Step
 from bamquery.storage.encodings.packed.vectors import PackedVectors
 from bamquery.storage.format.storable_types import is_string_like

@@ -13,7 +13,7 @@ import pytest
 from bamquery.engine.device import Device
 from bamquery.engine.operators.scan.chunk_selection import SelectionPlan
 from bamquery.engine.operators.scan.filter_order import AdaptiveFilterOrder, FilterStep
-from bamquery.engine.profiling.query_profile import ColumnProfile
+from bamquery.engine.profiling.scan_profile import ColumnProfile
 from bamquery.plan.expressions import Call, ColumnRef, Expression, Literal
 from bamquery.plan.nodes import Field
 

@@ -21,7 +21,7 @@ from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.filter import Filter
 from bamquery.engine.operators.project import Project
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.errors import CancelledError, GpuError, KernelError, MemoryLimitError
 from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Expression, Literal
 from bamquery.plan.nodes import Field

@@ -10,7 +10,7 @@ import pytest
 
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.execution.spill_files import SpillFile
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.errors import StorageError
 from bamquery.plan.nodes import Field
 from tests.devices.frames import batch_of, fields_of

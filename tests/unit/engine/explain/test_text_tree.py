@@ -7,7 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from bamquery.engine.explain.text_tree import align_columns, explain_plan, explain_profile
-from bamquery.engine.profiling.query_profile import FileScanProfile, OperatorProfile, QueryProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
+from bamquery.engine.profiling.query_profile import QueryProfile
+from bamquery.engine.profiling.scan_profile import FileScanProfile
 from bamquery.plan.expressions import Call, ColumnRef, Literal
 from tests.stored import numbers, run_scan, scan_of, stored
 

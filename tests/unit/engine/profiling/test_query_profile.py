@@ -12,7 +12,9 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from bamquery.engine.profiling.query_profile import OperatorProfile, QueryProfile, ReadClock
+from bamquery.engine.profiling.operator_profile import OperatorProfile
+from bamquery.engine.profiling.query_profile import QueryProfile
+from bamquery.engine.profiling.scan_profile import ReadClock
 from bamquery.plan.expressions import Call, ColumnRef, Expression, Literal
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.fragments.fragment import Fragment

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bamquery.engine.explain.text_tree import explain_profile
-from bamquery.engine.profiling.query_profile import ColumnProfile, QueryProfile, ReadClock, ScanProfile
+from bamquery.engine.profiling.query_profile import QueryProfile
 from bamquery.engine.profiling.queue_profile import QueueProfile
+from bamquery.engine.profiling.scan_profile import ColumnProfile, ReadClock, ScanProfile
 
 
 def made() -> QueueProfile:

@@ -11,7 +11,7 @@ import pytest
 
 import bamquery
 from bamquery.connection.connection import Connection
-from bamquery.engine.profiling.query_profile import FileScanProfile
+from bamquery.engine.profiling.scan_profile import FileScanProfile
 from bamquery.errors import BamQueryError
 from bamquery.storage.ingest import opening
 from tests.oracle import connect

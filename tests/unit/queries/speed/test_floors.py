@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from bamquery.driver.gpu.device import Gpu
-from bamquery.engine.profiling.query_profile import ColumnProfile, OperatorProfile, QueryProfile, ScanProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
+from bamquery.engine.profiling.query_profile import QueryProfile
+from bamquery.engine.profiling.scan_profile import ColumnProfile, ScanProfile
 from bamquery.queries.speed.floors import Floor, Rates, floor_of
 from bamquery.queries.speed.rates import bus_rate, gpu_rate, host_rate, measure_rates
 from bamquery.storage.readers.block_reader import ReadCounters

@@ -16,7 +16,7 @@ from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.aggregate.answers_from_counts import answers_from_counts
 from bamquery.engine.operators.aggregate.sorted_counts import COUNT, SortedCounts
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.engine.settings import Settings
 from bamquery.plan.expressions import AggregateCall, ColumnRef
 from bamquery.plan.nodes import Field

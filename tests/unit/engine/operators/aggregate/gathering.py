@@ -19,7 +19,7 @@ from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.aggregate import group_states, state_partitions
 from bamquery.engine.operators.aggregate.group_states import GroupStates
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.engine.settings import Settings
 from bamquery.plan.expressions import ColumnRef
 

@@ -21,7 +21,7 @@ from bamquery.engine.operators.aggregate.counted_values import CountedValues
 from bamquery.engine.operators.aggregate.sorted_counts import COUNT, GROUP_BYTES
 from bamquery.engine.operators.aggregate.value_counts import ValueCounts
 from bamquery.engine.operators.base import frame_sizing
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.engine.settings import Settings
 from bamquery.errors import CancelledError
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Literal, SortKey

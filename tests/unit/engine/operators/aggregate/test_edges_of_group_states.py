@@ -15,7 +15,7 @@ from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.aggregate import group_states, state_partitions
 from bamquery.engine.operators.aggregate.group_states import group_rows
 from bamquery.engine.operators.aggregate.state_partitions import StatePartitions
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.engine.settings import Settings
 from bamquery.errors import CancelledError, MemoryLimitError
 from bamquery.plan.expressions import AggregateCall

@@ -14,7 +14,7 @@ from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.aggregate import group_states, holistic_states
 from bamquery.engine.operators.aggregate.holistic_states import HolisticStates
 from bamquery.engine.operators.aggregate.state_partitions import MOST_LEVELS
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.errors import MemoryLimitError
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Literal
 from tests.unit.engine.operators.aggregate.gathering import (

@@ -11,7 +11,7 @@ import pytest
 
 from bamquery.engine.operators.aggregate import group_states, state_partitions
 from bamquery.engine.operators.aggregate.state_partitions import StatePartitions
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.errors import CancelledError, MemoryLimitError
 from tests.selection.effort import effort
 from tests.unit.engine.operators.aggregate.gathering import (

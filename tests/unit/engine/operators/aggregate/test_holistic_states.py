@@ -15,7 +15,7 @@ from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.aggregate import counted_values, state_partitions
 from bamquery.engine.operators.aggregate.holistic_states import HolisticStates
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.engine.settings import Settings
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Literal, SortKey
 from tests.conformance.harness import assert_same

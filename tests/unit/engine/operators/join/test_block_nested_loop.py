@@ -19,7 +19,7 @@ from bamquery.engine.operators.join.block_nested_loop import BlockNestedLoopJoin
 from bamquery.engine.operators.join.build_side import build_side_bytes
 from bamquery.engine.operators.join.pairs import JoinCondition, JoinPairFinder
 from bamquery.engine.operators.join.strategy import JoinTask
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.engine.settings import Settings
 from bamquery.errors import CancelledError
 from bamquery.plan.expressions import Call, ColumnRef, Literal

@@ -10,7 +10,8 @@ import pytest
 
 import bamquery
 from bamquery.connection.connection import Connection
-from bamquery.engine.profiling.query_profile import OperatorProfile, ScanProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
+from bamquery.engine.profiling.scan_profile import ScanProfile
 
 ROWS, PARTS = 40_000, 20_000
 

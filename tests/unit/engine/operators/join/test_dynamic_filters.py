@@ -15,7 +15,7 @@ import bamquery
 from bamquery.connection.connection import Connection
 from bamquery.engine.operators.base.dynamic_filter import DynamicCondition, DynamicFilter
 from bamquery.engine.operators.join import lowering, probe_first
-from bamquery.engine.profiling.query_profile import ScanProfile
+from bamquery.engine.profiling.scan_profile import ScanProfile
 from bamquery.plan.expressions import Cast, ColumnRef, Literal
 from bamquery.plan.format import format_expression
 from tests.forced_forms import forced_form

@@ -20,7 +20,7 @@ from bamquery.engine.operators.join.key_filter import KeySummary
 from bamquery.engine.operators.join.pairs import JoinCondition
 from bamquery.engine.operators.join.partitions import MOST_LEVELS, PARTITIONS, HashPartitions
 from bamquery.engine.operators.join.strategy import JoinTask, KeptBuild
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.engine.settings import Settings
 from bamquery.plan.expressions import ColumnRef, Literal
 from bamquery.plan.nodes import Field, JoinKind

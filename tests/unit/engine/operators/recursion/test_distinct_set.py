@@ -12,7 +12,7 @@ from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.recursion import distinct_set
 from bamquery.engine.operators.recursion.distinct_set import DistinctSet
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.engine.settings import Settings
 from bamquery.errors import MemoryLimitError
 from bamquery.plan.expressions import ColumnRef

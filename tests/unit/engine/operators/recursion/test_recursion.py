@@ -17,7 +17,7 @@ from bamquery.engine.operators.project import Project
 from bamquery.engine.operators.recursion.recursion import Recursion
 from bamquery.engine.operators.scan.recursive_table_scan import RecursiveTableScan
 from bamquery.engine.operators.values import Values
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.engine.sources.scan_sources import RecursiveTableSource
 from bamquery.plan.expressions import Call, ColumnRef, Literal
 from bamquery.plan.nodes import Field, Scan

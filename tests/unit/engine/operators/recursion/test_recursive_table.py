@@ -11,7 +11,7 @@ import pytest
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.recursion.recursive_table import RecursiveTable
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.engine.settings import Settings
 from bamquery.errors import CancelledError, MemoryLimitError
 from bamquery.plan.nodes import Field

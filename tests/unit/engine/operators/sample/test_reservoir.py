@@ -13,7 +13,7 @@ from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.sample import reservoir
 from bamquery.engine.operators.sample.reservoir import Reservoir
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.engine.settings import Settings
 from bamquery.errors import MemoryLimitError
 from bamquery.plan.nodes import Field

@@ -13,7 +13,8 @@ from pyarrow import parquet
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.scan.lowering import lower_scan
-from bamquery.engine.profiling.query_profile import FileScanProfile, QueryProfile
+from bamquery.engine.profiling.query_profile import QueryProfile
+from bamquery.engine.profiling.scan_profile import FileScanProfile
 from bamquery.engine.settings import Settings
 from bamquery.engine.sources.scan_sources import FileSource
 from bamquery.errors import IngestError

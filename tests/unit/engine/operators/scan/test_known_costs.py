@@ -15,7 +15,7 @@ from bamquery.engine.operators.scan import known_costs
 from bamquery.engine.operators.scan.chunks import Piece
 from bamquery.engine.operators.scan.known_costs import AskedRead, KnownCosts
 from bamquery.engine.operators.scan.open_fragments import FragmentReaders, OpenFragment
-from bamquery.engine.profiling.query_profile import ScanProfile
+from bamquery.engine.profiling.scan_profile import ScanProfile
 from bamquery.engine.settings import Settings
 from bamquery.plan.expressions import Call, ColumnRef, Literal
 from bamquery.storage.fragments.fragment import Fragment

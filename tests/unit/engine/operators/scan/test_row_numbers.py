@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import bamquery
 from bamquery.engine.cuda.capabilities import CUDA
 from bamquery.engine.lowering import refusals
-from bamquery.engine.profiling.query_profile import ScanProfile
+from bamquery.engine.profiling.scan_profile import ScanProfile
 from bamquery.plan.optimizer import optimize
 from tests.selection.effort import effort
 from tests.stored import numbers, store

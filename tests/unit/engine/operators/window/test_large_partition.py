@@ -17,7 +17,7 @@ from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.string_limits import StringLimits, use_string_limits
 from bamquery.engine.operators.window import large_partition
 from bamquery.engine.operators.window.large_partition import CallRun, LargePartition, WindowPortion
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.engine.settings import Settings
 from bamquery.errors import MemoryLimitError
 from bamquery.plan import nodes

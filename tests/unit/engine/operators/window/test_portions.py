@@ -18,7 +18,7 @@ from bamquery.engine.execution.memory_budget import Reservation
 from bamquery.engine.operators.window import large_partition
 from bamquery.engine.operators.window.call_methods import choose_method
 from bamquery.engine.operators.window.large_partition import CallRun, LargePartition
-from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.engine.settings import Settings
 from bamquery.errors import CancelledError, MemoryLimitError
 from bamquery.plan.nodes import Window

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from bamquery.data_types.names import type_name
 from bamquery.errors import IngestError
 from bamquery.storage.format.storable_types import DataType
+from bamquery.storage.ingest.arrow.alignment import aligned, aligned_batch
 from bamquery.storage.ingest.arrow.extension_values import plain, whole_microseconds
 from bamquery.storage.ingest.sources.failures import reason
 from bamquery.storage.ingest.sources.source import Chunk, SourceReader
@@ -63,7 +64,7 @@ def convert_batch(
         IngestError: a value has no equal in the target's type; names source, row and column.
     """
     if batch.schema.equals(target) and list(positions) == list(range(len(target))):
-        return batch
+        return aligned_batch(batch)
     try:
         return _convert(batch, positions, target, missing, check=False)
     except _MisfitError as misfit:
@@ -151,7 +152,7 @@ def _convert(
         if outside is not None:
             row, fault = outside
             raise _MisfitError(row, f'column "{field.name}": {type_name(field.type)} {fault}')
-        arrays.append(converted)
+        arrays.append(aligned(converted))
     return pa.RecordBatch.from_arrays(arrays, schema=target)
 
 

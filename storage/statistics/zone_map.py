@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -34,7 +35,7 @@ class ZoneMap:
         vectors = np.arange(vector_count(rows), dtype=np.int64)
         self._rows = np.minimum(rows - vectors * VECTOR_ROWS, VECTOR_ROWS)
         self._zones: dict[str, Zones] = {}
-        self._answers: dict[tuple[int, bool], tuple[RangePredicate, NDArray[np.bool_]]] = {}
+        self._answers: dict[tuple[int, bool], tuple[weakref.ref[RangePredicate], NDArray[np.bool_]]] = {}
 
     def surviving_vectors(self, predicates: Sequence[RangePredicate]) -> NDArray[np.int64]:
         """Ascending vectors in which rows may be for which all `predicates` are true.
@@ -64,13 +65,13 @@ class ZoneMap:
         """Vectors in which a predicate may be true for some row, or is known to be for all; read-only."""
         key = id(predicate), certain
         known = self._answers.get(key)
-        if known is not None and known[0] is predicate:
+        if known is not None and known[0]() is predicate:
             return known[1]
         found = self._certain(predicate) if certain else self.column(predicate.column).possible(predicate)
         found.setflags(write=False)
         kept = dict(list(self._answers.items())[1 - _KEPT :])  # another thread may be here, too
-        # The predicate is kept with its answer, so that its identity stays its own.
-        kept[key] = predicate, found
+        # Not the predicate itself: a join's keys, which may be a million, do not outlive their query.
+        kept[key] = weakref.ref(predicate), found
         self._answers = kept
         return found
 

@@ -15,7 +15,7 @@ from bamquery.engine.cpu.kernels import Column
 from bamquery.engine.cpu.pipeline.native_program import NativeProgram
 from bamquery.engine.cpu.stored_frame import StoredFrame, needed_batch
 from bamquery.engine.device import ConditionProgram
-from bamquery.engine.pipeline.outputs import program_of
+from bamquery.engine.pipeline.outputs import may_be_kept, program_of
 from bamquery.plan.expressions import ColumnRef, Expression, referenced_columns
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def compiled_columns(
     """
     found: list[Column | PackedSelection | None] = [None] * len(expressions)
     if frame.num_rows:
-        program, places = _compile(tuple(expressions))
+        program, places = _find_program(tuple(expressions))
         columns = None if program is None else program.evaluate(frame)
         for place, column in zip(places if columns is not None else (), columns or (), strict=True):
             found[place] = column
@@ -53,13 +53,13 @@ def compiled_positions(
     """Ascending positions of the rows for which a condition is true; None where there is no program."""
     if not frame.num_rows:
         return None
-    program, _ = _compile((predicate,))
+    program, _ = _find_program((predicate,))
     return None if program is None else program.select(frame)
 
 
 def condition_program(condition: Expression) -> ConditionProgram | None:
     """The program of a condition; None where there is none, or one that needs more than columns."""
-    program, _ = _compile((condition,))
+    program, _ = _find_program((condition,))
     return None if program is None else program.as_condition()
 
 
@@ -67,12 +67,17 @@ def compiled_mask(predicate: Expression, batch: pa.RecordBatch) -> pa.BooleanArr
     """Whether a condition is true for each row, null where it is; None where there is no program."""
     if not batch.num_rows:
         return None
-    program, _ = _compile((predicate,))
+    program, _ = _find_program((predicate,))
     columns = None if program is None else program.evaluate(batch)
     if columns is None:
         return None
     assert isinstance(columns[0], pa.BooleanArray)
     return columns[0]
+
+
+def _find_program(expressions: tuple[Expression, ...]) -> tuple[NativeProgram | None, tuple[int, ...]]:
+    """As `_compile`, if it may be kept; else the operators compute all."""
+    return _compile(expressions) if may_be_kept(expressions) else (None, ())
 
 
 @functools.lru_cache(maxsize=_KEPT)

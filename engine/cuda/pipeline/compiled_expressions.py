@@ -13,7 +13,7 @@ from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.pipeline.gpu_program import GpuProgram
 from bamquery.engine.cuda.session import CudaSession
-from bamquery.engine.pipeline.outputs import program_of
+from bamquery.engine.pipeline.outputs import may_be_kept, program_of
 from bamquery.errors import MemoryLimitError
 from bamquery.plan.expressions import Expression
 
@@ -31,7 +31,7 @@ def compiled_columns(
     Raises:
         ExecutionError: a value cannot be computed.
     """
-    program, places = _compile(tuple(expressions)) if frame.rows else (None, ())
+    program, places = _find_program(tuple(expressions)) if frame.rows else (None, ())
     columns = None if program is None else program.evaluate(kernels, frame)
     try:
         return _rest_by_operators(kernels, expressions, frame, places, columns)
@@ -47,7 +47,7 @@ def start_compiling(
     session: CudaSession, expressions: Sequence[Expression], nullable: Sequence[bool | None]
 ) -> None:
     """Begin with the kernel that `compiled_columns` will take; see `GpuProgram.start_compiling`."""
-    program, _ = _compile(tuple(expressions))
+    program, _ = _find_program(tuple(expressions))
     if program is not None:
         program.start_compiling(session, nullable)
 
@@ -67,6 +67,11 @@ def _rest_by_operators(
     left = [expression for expression, column in zip(expressions, found, strict=True) if column is None]
     rest = iter(evaluate_columns(kernels, left, frame))
     return [next(rest) if column is None else column for column in found]
+
+
+def _find_program(expressions: tuple[Expression, ...]) -> tuple[GpuProgram | None, tuple[int, ...]]:
+    """As `_compile`, if it may be kept; else the operators compute all."""
+    return _compile(expressions) if may_be_kept(expressions) else (None, ())
 
 
 @functools.lru_cache(maxsize=_KEPT)

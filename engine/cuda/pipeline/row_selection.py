@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,7 @@ from bamquery.engine.cuda.pipeline.selection_text import selection_text
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.pipeline.instructions import Input, Program
 from bamquery.engine.pipeline.lowering import ProgramBuilder, Shape, shape_of
+from bamquery.engine.pipeline.outputs import may_be_kept
 from bamquery.engine.profiling.kernel_use import note_chunk
 from bamquery.errors import GpuError, KernelError, MemoryLimitError
 from bamquery.plan.expressions import Call, ColumnRef, Expression, Members
@@ -189,8 +190,7 @@ def select_rows(kernels: Kernels, predicate: Expression, frame: CudaFrame) -> Cu
     Raises:
         ExecutionError: a value cannot be computed.
     """
-    conditions, sets = _split(predicate)
-    selection = _compile(conditions, tuple(column for column, _ in sets))
+    selection, sets = _find_selection(predicate)
     if selection is None or not selection.is_worth(frame.rows):
         return None
     members = [one for _, one in sets]
@@ -214,8 +214,7 @@ def start_compiling_selection(
     session: CudaSession, predicate: Expression, nullable: Sequence[bool | None]
 ) -> bool:
     """Begin with the kernel that `select_rows` will take; False: it will take none."""
-    conditions, sets = _split(predicate)
-    selection = _compile(conditions, tuple(column for column, _ in sets))
+    selection, _ = _find_selection(predicate)
     if selection is None or not selection.is_worth(1):
         return False
     selection.start_compiling(session, nullable)
@@ -224,13 +223,23 @@ def start_compiling_selection(
 
 def is_selectable(predicate: Expression) -> bool:
     """Whether a kernel computes a predicate whole, if its values are what they should be."""
+    selection, _ = _find_selection(predicate)
+    return selection is not None
+
+
+_InSets: TypeAlias = tuple[tuple[ColumnRef, Members], ...]
+"""Columns, and the sets in which their values are to be."""
+
+
+def _find_selection(predicate: Expression) -> tuple[RowSelection | None, _InSets]:
+    """Its kernels know a list of values only as a set: they are kept, and lists are not."""
     conditions, sets = _split(predicate)
-    return _compile(conditions, tuple(column for column, _ in sets)) is not None
+    if not may_be_kept(conditions):
+        return None, ()
+    return _compile(conditions, tuple(column for column, _ in sets)), sets
 
 
-def _split(
-    predicate: Expression,
-) -> tuple[tuple[Expression, ...], tuple[tuple[ColumnRef, Members], ...]]:
+def _split(predicate: Expression) -> tuple[tuple[Expression, ...], _InSets]:
     """Conditions that programs compute, perhaps, and sets in which columns' values are."""
     conditions, sets = [], []
     for one in _conjuncts(predicate):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
+import weakref
 from typing import Any
 
 import pyarrow as pa
@@ -72,3 +74,22 @@ def test_sets_that_have_no_memory_are_left_to_libcudf(
     frame = device.from_arrow(pa.RecordBatch.from_arrays([pa.array([4, 1, None, 2**29], LONG)], ["x"]))
     member = Call("in", (X, Members(pa.array([2**29, 4], LONG))), BOOL)
     assert device.read_positions(device.matching_positions(member, frame)).tolist() == [0, 3]
+
+
+@pytest.mark.parametrize("negated", [False, True])
+def test_lists_of_values_do_not_outlive_their_query(device: Device[Any], negated: bool) -> None:
+    """Kernels and programs are kept, a join's keys are not: neither as a set, nor within a condition."""
+    frame = device.from_arrow(pa.RecordBatch.from_arrays([pa.array([4, 1, None, 9], LONG)], ["x"]))
+    values = pa.array([9, 4], LONG)
+    dead = weakref.ref(values)
+    condition: Any = Call("in", (X, Members(values)), BOOL)
+    if negated:
+        small = Call("less", (Call("multiply", (X, X), LONG), X), BOOL)
+        condition = Call("or", (Call("not", (condition,), BOOL), small), BOOL)
+    found = device.read_positions(device.matching_positions(condition, frame)).tolist()
+    assert found == ([1] if negated else [0, 3])
+    del values, condition
+    if negated:
+        del small
+    gc.collect()
+    assert dead() is None

@@ -1,6 +1,8 @@
 """Pruning never loses a row, for any type and predicate; and it does prune."""
 
+import gc
 import math
+import weakref
 from dataclasses import replace
 from typing import Any
 
@@ -388,3 +390,13 @@ def test_who_asks_may_change_the_answer() -> None:
     for ask in (found.possible, found.certain):
         ask([predicate])[:] = True
         assert ask([predicate]).tolist() == [True, False, False]
+
+
+def test_lists_of_values_do_not_outlive_who_asks() -> None:
+    found = zone_map_of(pa.array(range(3 * VECTOR_ROWS)))
+    values = pa.array(range(100), pa.int64())
+    dead = weakref.ref(values)
+    assert found.surviving_vectors([RangePredicate("c", "in", (), members=values)]).tolist() == [0]
+    del values
+    gc.collect()
+    assert dead() is None

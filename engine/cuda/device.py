@@ -19,11 +19,12 @@ from bamquery.engine.cuda.cache.cached_scan import scan_columns
 from bamquery.engine.cuda.capabilities import CUDA
 from bamquery.engine.cuda.device_memory import memory_errors
 from bamquery.engine.cuda.expressions.evaluation import evaluate_columns
-from bamquery.engine.cuda.frames import CudaFrame, CudaPositions, column_bytes, make_frame
-from bamquery.engine.cuda.kernels import INT64, Kernels
+from bamquery.engine.cuda.frames import CudaFrame, CudaPositions, held_bytes, make_frame
+from bamquery.engine.cuda.kernels import INT64, kernels_of
 from bamquery.engine.cuda.keys.join_table import CudaJoinTable, comparable
 from bamquery.engine.cuda.keys.portions import row_width
 from bamquery.engine.cuda.keys.sorting import sort_frame
+from bamquery.engine.cuda.late_columns import concatenate_rows, take_rows
 from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.pipeline.compiled_aggregates import compile_aggregates
 from bamquery.engine.cuda.pipeline.compiled_expressions import compiled_columns, start_compiling
@@ -76,7 +77,7 @@ class CudaDevice:
         """See `open_cuda_device`."""
         self._programs = programs
         self.session: Final = session
-        self.kernels: Final = Kernels(session)
+        self.kernels: Final = kernels_of(session)
 
     @property
     def name(self) -> str:
@@ -90,7 +91,7 @@ class CudaDevice:
 
     def scan(self, work: ScanWork[CudaFrame]) -> Generator[CudaFrame, None, None]:
         """Read a stored table itself: see `bamquery.engine.operators.scan.device_scan`."""
-        return scan_columns(self.session, self, work)
+        return scan_columns(self.session, self.kernels, self, work)
 
     def cache_use(self) -> CacheUse:
         """Columns that stay in the GPU's memory."""
@@ -130,7 +131,7 @@ class CudaDevice:
 
     def nbytes(self, frame: CudaFrame) -> int:
         """Memory that its rows occupy."""
-        return sum(map(column_bytes, frame.columns))
+        return sum(map(held_bytes, frame.held))
 
     def string_bytes(self, frame: CudaFrame) -> int:
         """Bytes of strings and binaries; those of a dictionary's too, which are looked up here."""
@@ -140,29 +141,32 @@ class CudaDevice:
         return self._run_on_gpu("the size of strings", lambda: sum(map(self._string_bytes, strings)))
 
     def row_width(self, frame: CudaFrame) -> int:
-        """Bytes of values and offsets; libcudf's are of 8 bytes where strings are many."""
-        return row_width(frame.columns)
+        """Bytes of values and offsets; libcudf's are of 8 bytes where strings are many.
+
+        Of strings that are late columns also the mean of their source.
+        """
+        return row_width(frame.held)
 
     def longest_string(self, frame: CudaFrame) -> int:
         """Those of each column's longest, found on the GPU."""
-        strings = [column for column in frame.columns if column.type().id() == TypeId.STRING and frame.rows]
+        strings = _strings_now(frame)
         if not strings:
             return 0
         return self._run_on_gpu("the size of strings", lambda: sum(map(self._longest_string, strings)))
 
     def string_lengths(self, frame: CudaFrame) -> NDArray[np.uint32]:
         """Bytes of each row's strings, counted on the GPU and copied."""
-        strings = [column for column in frame.columns if column.type().id() == TypeId.STRING and frame.rows]
+        strings = _strings_now(frame)
         return self._run_on_gpu("the sizes of strings", lambda: self._string_lengths(strings, frame.rows))
 
     def select(self, frame: CudaFrame, columns: Sequence[int]) -> CudaFrame:
         """Those columns."""
-        return make_frame([frame.columns[i] for i in columns], frame.rows)
+        return make_frame([frame.held[i] for i in columns], frame.rows)
 
     def join_columns(self, frames: Sequence[CudaFrame]) -> CudaFrame:
         """Columns side by side."""
         assert len({frame.rows for frame in frames}) == 1
-        return make_frame([column for frame in frames for column in frame.columns], frames[0].rows)
+        return make_frame([column for frame in frames for column in frame.held], frames[0].rows)
 
     def concatenate(self, frames: Sequence[CudaFrame]) -> CudaFrame:
         """Rows of all, in order.
@@ -179,9 +183,9 @@ class CudaDevice:
                 f"{rows:,} rows do not fit one column on a GPU, which has up to {_MOST_ROWS:,}: "
                 "take the answer in batches, add a LIMIT, or SET device = 'cpu'"
             )
-        columns = zip(*(frame.columns for frame in frames), strict=True)
+        columns = [frame.held for frame in frames]
         return self._run_on_gpu(
-            "joining rows", lambda: make_frame([self.kernels.concatenate(own) for own in columns], rows)
+            "joining rows", lambda: make_frame(concatenate_rows(self.kernels, columns), rows)
         )
 
     def slice(self, frame: CudaFrame, offset: int, length: int) -> CudaFrame:
@@ -202,10 +206,7 @@ class CudaDevice:
 
     def evaluate(self, expressions: Sequence[Expression], frame: CudaFrame) -> CudaFrame:
         """One column per expression."""
-        return self._run_on_gpu(
-            "an expression",
-            lambda: make_frame(self._columns(expressions, frame), frame.rows),
-        )
+        return self._run_on_gpu("an expression", lambda: self._evaluate(expressions, frame))
 
     def start_compiling(self, expressions: Sequence[Expression], nullable: Sequence[bool | None]) -> None:
         """Their program's kernel."""
@@ -313,6 +314,12 @@ class CudaDevice:
         with memory_errors(what, self.session.limit, nbytes):
             return compute()
 
+    def _evaluate(self, expressions: Sequence[Expression], frame: CudaFrame) -> CudaFrame:
+        computed = [one for one in expressions if not isinstance(one, ColumnRef)]
+        columns = iter(self._columns(computed, frame) if computed else ())
+        held = [frame.held[one.index] if isinstance(one, ColumnRef) else next(columns) for one in expressions]
+        return make_frame(held, frame.rows)
+
     def _columns(self, expressions: Sequence[Expression], frame: CudaFrame) -> list[plc.Column]:
         compute = compiled_columns if self._programs else evaluate_columns
         return compute(self.kernels, expressions, frame)
@@ -335,14 +342,14 @@ class CudaDevice:
         return CudaPositions(self.kernels.keep([self.kernels.positions(frame.rows)], mask)[0])
 
     def _take(self, frame: CudaFrame, positions: Positions) -> CudaFrame:
-        if not frame.columns:
+        if not frame.held:
             return make_frame((), len(positions))
         if isinstance(positions, CudaPositions):
-            return make_frame(self.kernels.gather(frame.columns, positions.column), len(positions))
+            return make_frame(take_rows(self.kernels, frame.held, positions.column), len(positions))
         narrow = pa.array(np.asarray(positions, np.int32))
         places = upload(self.session, narrow)
         self.session.synchronize()  # before the array is let go of
-        return make_frame(self.kernels.gather(frame.columns, places), len(positions))
+        return make_frame(take_rows(self.kernels, frame.held, places), len(positions))
 
     def _take_or_null(self, frame: CudaFrame, positions: HostPositions) -> CudaFrame:
         if not frame.columns:
@@ -358,7 +365,7 @@ class CudaDevice:
         narrow = pa.array(np.where(positions < 0, frame.rows, positions).astype(np.int32))
         places = upload(self.session, narrow)
         self.session.synchronize()  # before the array is let go of
-        return make_frame(kernels.gather(frame.columns, places, nullify=True), len(positions))
+        return make_frame(take_rows(kernels, frame.held, places, nullify=True), len(positions))
 
     def _partition(self, frame: CudaFrame, keys: CudaFrame, count: int, level: int) -> list[CudaFrame]:
         if not frame.rows or not frame.columns:
@@ -400,3 +407,9 @@ class CudaDevice:
         sizes = plc.strings.attributes.count_bytes(column, stream=kernels.stream, mr=kernels.memory)
         found = kernels.reduce(kernels.convert(sizes, INT64), aggregation, INT64)
         return int(found.to_py(stream=kernels.stream) or 0)
+
+
+def _strings_now(frame: CudaFrame) -> list[plc.Column]:
+    """Strings of rows that a copy of the frame's rows copies; late ones are not."""
+    now = [column for column in frame.held if isinstance(column, plc.Column)]
+    return [column for column in now if frame.rows and column.type().id() == TypeId.STRING]

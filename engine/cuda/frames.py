@@ -4,15 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final, overload
 
 import pyarrow as pa
 import pylibcudf as plc
 from pylibcudf.span import Span
 from pylibcudf.types import TypeId
 
+from bamquery.engine.cuda.late_columns import Held, LateColumn, column_of
 from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.plan.expressions import Expression
+
+_PLACE_BYTES: Final = 4
+
+
+class _Columns(Sequence[plc.Column]):
+    """The columns of a frame; those that are late are copied when they are asked for."""
+
+    def __init__(self, held: tuple[Held, ...]) -> None:
+        self._held = held
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @overload
+    def __getitem__(self, index: int) -> plc.Column: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[plc.Column, ...]: ...
+    def __getitem__(self, index: int | slice) -> plc.Column | tuple[plc.Column, ...]:
+        if isinstance(index, slice):
+            return tuple(map(column_of, self._held[index]))
+        return column_of(self._held[index])
 
 
 @dataclass(frozen=True)
@@ -20,15 +42,20 @@ class CudaFrame:
     """Columns by position in a GPU's memory, and a row count that survives having no columns.
 
     Attributes:
-        columns: all of `rows` values, of the types that `device_type` gives for those of the plan's fields.
+        held: all of `rows` values, of the types that `device_type` gives for those of the plan's fields.
         rows: less than 2**31, as libcudf counts them.
         shared: parts of expressions that are asked for more than once, and their values over the frame once
             they are known.
     """
 
-    columns: tuple[plc.Column, ...]
+    held: tuple[Held, ...]
     rows: int
     shared: dict[Expression, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def columns(self) -> Sequence[plc.Column]:
+        """The columns' values: of late columns each is copied once somebody takes it from here."""
+        return _Columns(self.held)
 
     def table(self) -> plc.Table:
         """The columns as libcudf's functions take them; there is at least one."""
@@ -52,7 +79,7 @@ class CudaPositions:
         return int(data.ptr) + 4 * self.column.offset()
 
 
-def make_frame(columns: Sequence[plc.Column], rows: int) -> CudaFrame:
+def make_frame(columns: Sequence[Held], rows: int) -> CudaFrame:
     """A frame of columns that have `rows` values each."""
     assert all(column.size() == rows for column in columns)
     return CudaFrame(tuple(columns), rows)
@@ -90,6 +117,13 @@ def column_from_buffers(
         children.append(plc.Column(width, rows + 1, offsets, None, 0, 0, []))
     mask = validity if null_count else None
     return plc.Column(device_type(kind), rows, data, mask, null_count, 0, children)
+
+
+def held_bytes(column: Held) -> int:
+    """Device memory that the column's rows occupy; of late columns that of their places."""
+    if not isinstance(column, LateColumn):
+        return column_bytes(column)
+    return 0 if column.places.begin is not None else _PLACE_BYTES * column.size()
 
 
 def column_bytes(column: plc.Column) -> int:

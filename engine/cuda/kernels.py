@@ -5,6 +5,7 @@ A datum is a column (one value a row of the frame) or a constant of Arrow's (the
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from pylibcudf.types import TypeId
 from pylibcudf.unary import UnaryOperator
 
 from bamquery.engine.cuda.frames import CudaFrame, make_frame
+from bamquery.engine.cuda.late_columns import LateColumn, slice_rows, take_rows
 from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.cuda.transfer.upload import upload
@@ -281,8 +283,11 @@ class Kernels:
 
     def filter_frame(self, frame: CudaFrame, mask: plc.Column) -> CudaFrame:
         """The frame's rows where the mask is true, also of a frame without columns."""
+        if any(isinstance(column, LateColumn) for column in frame.held):
+            (places,) = self.keep([self.positions(frame.rows)], mask)
+            return make_frame(take_rows(self, frame.held, places), places.size())
         columns = self.keep(frame.columns or [mask], mask)
-        return make_frame(columns if frame.columns else (), columns[0].size())
+        return make_frame(columns if frame.held else (), columns[0].size())
 
     def slice_column(self, column: plc.Column, start: int, end: int) -> plc.Column:
         """Rows from `start` to before `end`, without a copy."""
@@ -292,13 +297,19 @@ class Kernels:
 
     def slice_frame(self, frame: CudaFrame, start: int, end: int) -> CudaFrame:
         """A frame's rows from `start` to before `end`, without a copy."""
-        return make_frame([self.slice_column(column, start, end) for column in frame.columns], end - start)
+        return make_frame(slice_rows(self, frame.held, start, end), end - start)
 
     def concatenate(self, columns: Sequence[plc.Column]) -> plc.Column:
         """Values of one or more columns of one type."""
         if len(columns) == 1:
             return columns[0]
         return plc.concatenate.concatenate(list(columns), stream=self.stream, mr=self.memory)
+
+
+@functools.cache
+def kernels_of(session: CudaSession) -> Kernels:
+    """Those of a session; made once."""
+    return Kernels(session)
 
 
 Implementation: TypeAlias = Callable[[Kernels, Sequence[Operand], pa.DataType], plc.Column]

@@ -23,12 +23,13 @@ from bamquery.engine.cuda.expressions.evaluation import evaluate_columns, repeat
 from bamquery.engine.cuda.frames import CudaFrame, column_bytes, frame_sharing, make_frame
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.keys.grouping import GroupCodes, group_rows
+from bamquery.engine.cuda.late_columns import Held, column_of
 from bamquery.engine.cuda.pipeline.compiled_aggregates import compile_aggregates
 from bamquery.engine.cuda.transfer.record_batches import download
 from bamquery.engine.cuda.transfer.upload import upload
 from bamquery.engine.cuda.vectors import Vector
 from bamquery.errors import MemoryLimitError
-from bamquery.plan.expressions import AggregateCall, Expression
+from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression
 
 Answer = TypeVar("Answer")
 
@@ -171,7 +172,7 @@ class CudaAggregation:
             return self._state_of_rows(frame_sharing(frame, self._repeated))
 
     def _state_of_rows(self, frame: CudaFrame) -> CudaGroups:
-        keys = evaluate_columns(self._kernels, self._keys, frame)
+        keys = _key_columns(self._kernels, self._keys, frame)
         gathered = self._gather(frame, keys)
         if gathered is not None:
             return gathered
@@ -183,9 +184,7 @@ class CudaAggregation:
         # What operators make between their steps has no room; a program makes nothing of the kind.
         return self._gather(frame, keys, waits=True) or self._state_by_operators(frame, keys)
 
-    def _gather(
-        self, frame: CudaFrame, keys: Sequence[plc.Column], *, waits: bool = False
-    ) -> CudaGroups | None:
+    def _gather(self, frame: CudaFrame, keys: Sequence[Held], *, waits: bool = False) -> CudaGroups | None:
         """The state by the program; None where it cannot. `waits`: also for its kernel."""
         kernels = self._kernels
         if self._compiled is None or self._compiled.is_given_up:
@@ -195,7 +194,7 @@ class CudaAggregation:
         words = self._compiled.partial(kernels, frame, codes.column, codes.groups, waits=waits)
         return None if words is None else CudaGroups(grouping.keys, codes.groups, (words,), gathered=True)
 
-    def _state_by_operators(self, frame: CudaFrame, keys: Sequence[plc.Column]) -> CudaGroups:
+    def _state_by_operators(self, frame: CudaFrame, keys: Sequence[Held]) -> CudaGroups:
         kernels = self._kernels
         if self._reducing is not None:
             reductions = [
@@ -252,7 +251,7 @@ class CudaAggregation:
 
     def _reduce(
         self,
-        keys: Sequence[plc.Column],
+        keys: Sequence[Held],
         rows: int,
         reductions: Sequence[Sequence[Reduction]],
         *,
@@ -264,7 +263,7 @@ class CudaAggregation:
         every = [one for some in reductions for one in some]
         flat = list({id(one): one for one in every}.values())  # an average's sum may be a sum, too
         if keys and rows and all(one.is_hashed for one in flat):
-            found, reduced = reduce_by_keys(kernels, keys, rows, flat)
+            found, reduced = reduce_by_keys(kernels, [column_of(key) for key in keys], rows, flat)
             groups = found[0].size()
         else:
             grouping = group_rows(kernels, keys, rows)
@@ -364,6 +363,15 @@ class CudaAggregation:
         for accumulator, own in zip(self._accumulators, state.aggregates, strict=True):
             columns.append(accumulator.final(self._kernels, own))
         return make_frame(columns, state.groups)
+
+
+def _key_columns(kernels: Kernels, keys: Sequence[Expression], frame: CudaFrame) -> list[Held]:
+    """As `evaluate_columns`; columns of the frame as it has them."""
+    if not frame.rows:
+        return [*evaluate_columns(kernels, keys, frame)]
+    computed = [key for key in keys if not isinstance(key, ColumnRef)]
+    columns = iter(evaluate_columns(kernels, computed, frame))
+    return [frame.held[key.index] if isinstance(key, ColumnRef) else next(columns) for key in keys]
 
 
 def _inputs(

@@ -13,6 +13,8 @@ from bamquery.engine.cuda.cache.column_cache import (
     column_key,
 )
 from bamquery.engine.cuda.frames import CudaFrame, make_frame
+from bamquery.engine.cuda.kernels import Kernels
+from bamquery.engine.cuda.late_columns import LateColumn, RowPlaces
 from bamquery.engine.cuda.pipeline.row_selection import is_selectable
 from bamquery.engine.cuda.scan.scan import scan_on_gpu
 from bamquery.engine.cuda.session import CudaSession
@@ -27,15 +29,19 @@ from bamquery.storage.format.storable_types import is_string_like, value_bits
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.plain_size import stored_bytes, string_bytes
 
-_PIECE: Final = 1 << 26
+_PIECE: Final = 1 << 28
 """Rows that are looked at together: what is made of them takes memory beside the columns."""
+_SMALL_PIECE: Final = 1 << 26
+"""The same under a limit."""
 _OFFSET_BYTES: Final = 8
+_PLACE_BYTES: Final = 4
+"""Of a row of a dictionary's."""
 _MOST_ROWS: Final = 2**31 - 1
 """Of libcudf's columns."""
 
 
 def scan_columns(
-    session: CudaSession, device: Device[CudaFrame], work: ScanWork[CudaFrame]
+    session: CudaSession, kernels: Kernels, device: Device[CudaFrame], work: ScanWork[CudaFrame]
 ) -> Generator[CudaFrame, None, None]:
     """As `scan_on_gpu`, of columns in the cache where they all are, or have been wanted often enough.
 
@@ -61,7 +67,7 @@ def scan_columns(
             for name, key in missing.items():
                 session.column_cache.note_read(key, columns[name].counters.bytes - before[name])
         return
-    yield from _CachedScan(session, device, work, held).frames()
+    yield from _CachedScan(session, kernels, device, work, held).frames()
 
 
 def _may_be_cached(work: ScanWork[CudaFrame]) -> bool:
@@ -100,7 +106,7 @@ def _fetch(  # noqa: PLR0917 - of one scan
         frames = list(scan_on_gpu(session, device, whole))
         for place, (name, key) in enumerate(missing.items()):
             together = device.concatenate([device.select(frame, [place]) for frame in frames])
-            held[name] = cached(name, together.columns[0])
+            held[name] = cached(name, together.held[0])
             if not cache.put(key, held[name], limit, [*kept, *missing.values()]):
                 cache.refuse(missing.values())
                 return False
@@ -115,7 +121,9 @@ def _sizes(fragments: Sequence[Fragment], name: str) -> tuple[int, int]:
     places = [(fragment, fragment.column_index(name)) for fragment in fragments]
     rows = sum(fragment.rows for fragment in fragments)
     kind = fragments[0].schema.field(places[0][1]).type
-    if is_string_like(kind):
+    if all(f.layout.columns[place].dictionary is not None for f, place in places):
+        size = rows * _PLACE_BYTES
+    elif is_string_like(kind):
         size = rows * _OFFSET_BYTES + sum(string_bytes(*place) for place in places)
     else:
         size = rows * max(value_bits(kind) // 8, 1) + rows // 8
@@ -128,6 +136,7 @@ class _CachedScan:
     def __init__(
         self,
         session: CudaSession,
+        kernels: Kernels,
         device: Device[CudaFrame],
         work: ScanWork[CudaFrame],
         held: dict[str, CachedColumn],
@@ -136,19 +145,26 @@ class _CachedScan:
         self._device = device
         self._work = work
         schema = work.plan.schema
-        self._held = {schema.get_field_index(name): one.column for name, one in held.items()}
         self._sizes = {schema.get_field_index(name): one.nbytes for name, one in held.items()}
         self._needed: set[int] = set()
         """Columns whose rows have been counted, of the piece that is in work."""
         self._rows = sum(fragment.rows for fragment in work.fragments)
+        places = RowPlaces.run(kernels, 0, self._rows, whole=True)
+        self._held = {
+            schema.get_field_index(name): one.column
+            if isinstance(one.column, LateColumn)
+            else LateColumn(kernels, one.column, places)
+            for name, one in held.items()
+        }
 
     def frames(self) -> Generator[CudaFrame, None, None]:
         """One for each piece of the table that has rows which pass, in row order."""
         self._session.enter()
         steps = self._next_steps()
-        for begin in range(0, self._rows, _PIECE):
+        piece = _PIECE if self._session.limit is None else _SMALL_PIECE
+        for begin in range(0, self._rows, piece):
             self._work.check()
-            rows = min(_PIECE, self._rows - begin)
+            rows = min(piece, self._rows - begin)
             self._needed.clear()
             with self._work.profile.lock:
                 self._work.profile.rows_scanned += rows

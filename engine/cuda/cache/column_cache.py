@@ -14,9 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-import pylibcudf as plc
-
 from bamquery.engine.cuda.frames import column_bytes
+from bamquery.engine.cuda.late_columns import Held, LateColumn, column_of
 from bamquery.engine.profiling.cache_use import CacheUse
 from bamquery.storage.fragments.fragment import Fragment
 
@@ -50,7 +49,7 @@ class CachedColumn:
     """
 
     name: str
-    column: plc.Column
+    column: Held
     nbytes: int
 
 
@@ -184,6 +183,11 @@ class ColumnCache:
             self._bytes -= held.nbytes
 
 
-def cached(name: str, column: plc.Column) -> CachedColumn:
-    """A column with its size."""
-    return CachedColumn(name, column, column_bytes(column))
+def cached(name: str, column: Held) -> CachedColumn:
+    """A column with its size; of a dictionary's that of the places and of the values."""
+    if isinstance(column, LateColumn) and column.dictionary is not None:
+        return CachedColumn(
+            name, column, column_bytes(column.places.column) + column_bytes(column.dictionary.values)
+        )
+    found = column_of(column)
+    return CachedColumn(name, found, column_bytes(found))

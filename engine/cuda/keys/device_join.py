@@ -26,6 +26,7 @@ from bamquery.engine.cuda.keys.portions import (
     string_lengths,
 )
 from bamquery.engine.cuda.keys.row_pairs import RowFlags, RowPairs, pairs_and_rows_alone
+from bamquery.engine.cuda.late_columns import Held, column_of, slice_rows, take_rows
 from bamquery.engine.cuda.vectors import Vector
 from bamquery.engine.operators.join.device_join import DeviceJoin, several_rows_error
 from bamquery.statement_context.cancellation import check_cancelled
@@ -48,7 +49,7 @@ class CudaJoinProbe:
         self._on_gpu = on_gpu
         self._table = table
         self._work = work
-        self._copies = _Copies(kernels, work.build, range(len(work.build.columns)))
+        self._copies = _Copies(kernels, work.build, range(len(work.build.held)))
         read = () if work.condition is None else work.condition.build_columns
         self._read = _Copies(kernels, work.build, read)
         self._portion = portion_bytes(kernels)
@@ -91,12 +92,11 @@ class CudaJoinProbe:
         kernels, kind = self._kernels, self._work.kind
         if kind == "mark":
             truth = self._table.has_rows(keys)
-            return make_frame([*rows.columns, self._mark_by_keys(truth, keys)], rows.rows)
+            return make_frame([*rows.held, self._mark_by_keys(truth, keys)], rows.rows)
         positions = self._table.select(keys, alone=kind == "anti")
         if positions is None:
             return rows
-        columns = kernels.gather(rows.columns, positions) if rows.columns else ()
-        return make_frame(columns, positions.size())
+        return make_frame(take_rows(kernels, rows.held, positions), positions.size())
 
     def _rows_by_condition(self, rows: CudaFrame, equal: RowPairs) -> CudaFrame:
         """The same where pairs of equal keys must fulfil the condition, too."""
@@ -107,7 +107,7 @@ class CudaJoinProbe:
             return kernels.filter_frame(rows, truth if kind == "semi" else kernels.invert(truth))
         undecided = self._flag_rows(pairs.undecided, rows.rows)
         null = kernels.logical_and(kernels.invert(truth), undecided)
-        return make_frame([*rows.columns, kernels.null_where(null, truth, pa.bool_())], rows.rows)
+        return make_frame([*rows.held, kernels.null_where(null, truth, pa.bool_())], rows.rows)
 
     def _mark_by_keys(self, truth: plc.Column, keys: CudaFrame) -> plc.Column:
         """The column, null where a row has no partner and may have one."""
@@ -178,7 +178,7 @@ class CudaJoinProbe:
             raise several_rows_error()
         if work.kind in ("right", "full"):
             self._note_matches(found)
-        mine = _Copies(kernels, rows, range(len(rows.columns)))
+        mine = _Copies(kernels, rows, range(len(rows.held)))
         return _SideBySide(
             *(kernels, (mine, positions), (self._copies, found), self._portion),
             distinct=self._table.is_unique,
@@ -206,7 +206,7 @@ class _Copies:
     def __init__(self, kernels: Kernels, frame: CudaFrame, columns: Sequence[int]) -> None:
         self._kernels = kernels
         self._frame = frame
-        self._columns = [frame.columns[index] for index in columns]
+        self._columns = [frame.held[index] for index in columns]
         self.width = row_width(self._columns)
 
     @property
@@ -230,21 +230,23 @@ class _Copies:
             return Vector.full(self._kernels, 0, count)
         return self._lengths if positions is None else lengths_at(self._kernels, self._lengths, positions)
 
-    def slice_rows(self, begin: int, end: int) -> list[plc.Column]:
+    def slice_rows(self, begin: int, end: int) -> list[Held]:
         """The columns' rows from `begin` to before `end`, not copied."""
-        return [self._kernels.slice_column(column, begin, end) for column in self._columns]
+        return slice_rows(self._kernels, self._columns, begin, end)
 
-    def take_rows(self, positions: plc.Column, *, nullify: bool) -> list[plc.Column]:
+    def take_rows(self, positions: plc.Column, *, nullify: bool) -> list[Held]:
         """The columns' rows at positions; null beyond the last one, if `nullify`."""
         kernels = self._kernels
         if not self._columns:
             return []
         if not self._frame.rows:
             return [
-                plc.Column.all_null_like(c, positions.size(), stream=kernels.stream, mr=kernels.memory)
+                plc.Column.all_null_like(
+                    column_of(c), positions.size(), stream=kernels.stream, mr=kernels.memory
+                )
                 for c in self._columns
             ]
-        return kernels.gather(self._columns, positions, nullify=nullify)
+        return take_rows(kernels, self._columns, positions, nullify=nullify)
 
     @functools.cached_property
     def _lengths(self) -> Vector | None:

@@ -16,6 +16,7 @@ from pylibcudf.types import NullOrder, NullPolicy, Order, TypeId
 
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.keys.hashed_rows import hash_groups, takes_keys
+from bamquery.engine.cuda.late_columns import Held, LateColumn, column_of, take_rows
 
 _FLOATS = (TypeId.FLOAT32, TypeId.FLOAT64)
 
@@ -151,18 +152,26 @@ def group_ends(kernels: Kernels, codes: GroupCodes, order: plc.Column, *, last: 
     return kernels.fill_null(found, beyond)
 
 
-def group_rows(kernels: Kernels, keys: Sequence[plc.Column], rows: int) -> Grouping:
-    """Number the rows by their keys; without keys all rows, even none, are one group."""
+def group_rows(kernels: Kernels, keys: Sequence[Held], rows: int) -> Grouping:
+    """Number the rows by their keys; without keys all rows, even none, are one group.
+
+    Values of dictionaries are told apart by their places there.
+    """
     if not keys:
         return Grouping(GroupCodes(None, rows, 1), ())
     if not rows:
-        return Grouping(GroupCodes(kernels.nulls(0, pa.int32()), 0, 0), tuple(keys))
-    plain = [canonical(kernels, key) for key in keys]
-    if takes_keys(plain):
-        hashed = hash_groups(kernels, plain, rows)
-        return Grouping(
-            GroupCodes(hashed.codes, rows, hashed.groups), tuple(kernels.gather(plain, hashed.firsts))
-        )
+        return Grouping(GroupCodes(kernels.nulls(0, pa.int32()), 0, 0), tuple(map(column_of, keys)))
+    if takes_keys(keys):
+        coded = [_coded(kernels, key) for key in keys]
+        hashed = hash_groups(kernels, coded, rows)
+        # Keys of the groups; what was copied to be hashed need not be looked for once more.
+        own = [
+            key if isinstance(key, LateColumn) and key.dictionary is not None else found
+            for key, found in zip(keys, coded, strict=True)
+        ]
+        firsts = take_rows(kernels, own, hashed.firsts)
+        return Grouping(GroupCodes(hashed.codes, rows, hashed.groups), tuple(map(column_of, firsts)))
+    plain = [canonical(kernels, column_of(key)) for key in keys]
     distinct, sorted_codes = plc.transform.encode(plc.Table(plain), stream=kernels.stream, mr=kernels.memory)
     groups = distinct.num_rows()
     in_order = GroupCodes(kernels.convert(sorted_codes, plc.DataType(TypeId.INT32)), rows, groups)
@@ -175,6 +184,16 @@ def group_rows(kernels: Kernels, keys: Sequence[plc.Column], rows: int) -> Group
     number = _invert(kernels, order, groups)
     codes = GroupCodes(in_order.spread_to_rows(kernels, number), rows, groups)
     return Grouping(codes, tuple(kernels.gather(distinct.columns(), order)))
+
+
+def _coded(kernels: Kernels, key: Held) -> plc.Column:
+    if not isinstance(key, LateColumn) or key.dictionary is None:
+        return canonical(kernels, column_of(key))
+
+    def number(values: plc.Column) -> plc.Column:
+        return hash_groups(kernels, [values], values.size()).codes
+
+    return key.dictionary.key_codes(kernels, key.places, number)
 
 
 def _invert(kernels: Kernels, order: plc.Column, groups: int) -> plc.Column:

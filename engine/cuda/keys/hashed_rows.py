@@ -12,6 +12,7 @@ import pylibcudf as plc
 from bamquery.engine.cuda.frames import column_from_buffers
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.keys.key_columns import MOST_KEYS, pack_columns
+from bamquery.engine.cuda.late_columns import Held
 from bamquery.engine.cuda.launcher import WARPS
 
 _EMPTY_BYTE: Final = 0xFF
@@ -38,7 +39,7 @@ class HashedGroups:
     groups: int
 
 
-def takes_keys(keys: Sequence[plc.Column]) -> bool:
+def takes_keys(keys: Sequence[Held]) -> bool:
     """Whether kernels compare so many columns; all types that keys have are such as they compare."""
     return len(keys) <= MOST_KEYS
 

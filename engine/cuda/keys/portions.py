@@ -12,6 +12,7 @@ from pylibcudf.types import TypeId
 
 from bamquery.engine.cuda.frames import column_bytes, make_frame
 from bamquery.engine.cuda.kernels import INT64, Kernels
+from bamquery.engine.cuda.late_columns import Held, LateColumn
 from bamquery.engine.cuda.transfer import record_batches as transfer
 from bamquery.engine.cuda.vectors import Vector
 from bamquery.plan.nodes import Field
@@ -31,22 +32,32 @@ def portion_bytes(kernels: Kernels) -> int:
     return _MOST if limit is None else min(max(limit // _SHARE, _LEAST), _MOST)
 
 
-def row_width(columns: Sequence[plc.Column]) -> int:
-    """Bytes of a copy of any row without its strings; offsets are of 8 bytes where strings are many."""
-    return sum(_OFFSET if is_string(c) else -(-column_bytes(c) // max(c.size(), 1)) for c in columns)
+def row_width(columns: Sequence[Held]) -> int:
+    """Bytes of a copy of any row without its strings; offsets are of 8 bytes where strings are many.
+
+    Late columns count as if they were copied, since somebody may look at them; of their strings the mean.
+    """
+    return sum(map(_width, columns))
 
 
-def string_bytes(columns: Sequence[plc.Column]) -> int:
+def _width(column: Held) -> int:
+    if isinstance(column, LateColumn):
+        return -(-column_bytes(column.source) // max(column.source.size(), 1))
+    return _OFFSET if is_string(column) else -(-column_bytes(column) // max(column.size(), 1))
+
+
+def string_bytes(columns: Sequence[Held]) -> int:
     """Bytes of the strings of all rows together at most; of a slice those of what it is a slice of."""
-    data = (column.data() for column in columns if is_string(column))
+    strings = [one for one in columns if not isinstance(one, LateColumn) and is_string(one)]
+    data = [column.data() for column in strings]
     return sum(0 if one is None else one.size for one in data)
 
 
-def string_lengths(kernels: Kernels, columns: Sequence[plc.Column]) -> Vector | None:
+def string_lengths(kernels: Kernels, columns: Sequence[Held]) -> Vector | None:
     """Each row's bytes of strings and binaries together; None: there are no such columns, or no rows."""
     found: Vector | None = None
     for column in columns:
-        if is_string(column) and column.size():
+        if not isinstance(column, LateColumn) and is_string(column) and column.size():
             sizes = plc.strings.attributes.count_bytes(column, stream=kernels.stream, mr=kernels.memory)
             own = Vector(kernels, kernels.convert(sizes, INT64)).fill_nulls(0)
             found = own if found is None else found + own
@@ -58,9 +69,9 @@ def lengths_at(kernels: Kernels, lengths: Vector, places: plc.Column) -> Vector:
     return Vector(kernels, kernels.gather([lengths.column], places, nullify=True)[0]).fill_nulls(0)
 
 
-def is_string(column: plc.Column) -> bool:
-    """Whether its values have lengths of their own."""
-    return bool(column.type().id() == TypeId.STRING)
+def is_string(column: Held) -> bool:
+    """Whether copies of its rows have lengths of their own."""
+    return not isinstance(column, LateColumn) and bool(column.type().id() == TypeId.STRING)
 
 
 def longest(kernels: Kernels, lengths: Vector | None) -> int:

@@ -11,6 +11,7 @@ from pylibcudf.types import NullOrder, Order, TypeId
 from bamquery.engine.cuda.expressions.evaluation import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame, make_frame
 from bamquery.engine.cuda.kernels import INT64, Kernels
+from bamquery.engine.cuda.late_columns import take_rows
 from bamquery.plan.nodes import SortKey
 
 _FLOATS: Final = (TypeId.FLOAT32, TypeId.FLOAT64)
@@ -24,7 +25,7 @@ def sort_frame(kernels: Kernels, frame: CudaFrame, keys: Sequence[SortKey], limi
     """
     rows = frame.rows if limit is None else min(limit, frame.rows)
     if not keys or frame.rows < 2:
-        return make_frame([kernels.slice_column(column, 0, rows) for column in frame.columns], rows)
+        return kernels.slice_frame(frame, 0, rows)
     columns = evaluate_columns(kernels, [key.expression for key in keys], frame)
     orders = [Order.DESCENDING if key.descending else Order.ASCENDING for key in keys]
     nulls = [null_order(key) for key in keys]
@@ -33,9 +34,9 @@ def sort_frame(kernels: Kernels, frame: CudaFrame, keys: Sequence[SortKey], limi
     )
     if len(columns) == 1 and orders[0] == Order.DESCENDING and columns[0].type().id() in _FLOATS:
         positions = _with_nans_in_order(kernels, positions, columns[0])
-    if not frame.columns:
+    if not frame.held:
         return make_frame((), rows)
-    return make_frame(kernels.gather(frame.columns, kernels.slice_column(positions, 0, rows)), rows)
+    return make_frame(take_rows(kernels, frame.held, kernels.slice_column(positions, 0, rows)), rows)
 
 
 def _with_nans_in_order(kernels: Kernels, positions: plc.Column, keys: plc.Column) -> plc.Column:

@@ -20,6 +20,7 @@ from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.pipeline.aggregate_text import OwnCells, aggregate_text
 from bamquery.engine.cuda.pipeline.cell_layout import MOST_WORDS, CellLayout
 from bamquery.engine.cuda.pipeline.group_cells import GroupCells
+from bamquery.engine.cuda.pipeline.input_columns import InputColumn, input_column, pack_inputs
 from bamquery.engine.cuda.pipeline.program_kernels import first_line, tell_problem
 from bamquery.engine.cuda.pipeline.program_text import ProgramKernel, evaluate_text, pad_constants
 from bamquery.engine.cuda.session import CudaSession
@@ -75,7 +76,7 @@ class _Kernel:
 class _InputColumns:
     """Columns that a program loads, as kernels take them, and which of them have nulls."""
 
-    columns: tuple[plc.Column, ...]
+    columns: tuple[InputColumn, ...]
     packed: bytes
     nullable: tuple[bool, ...]
 
@@ -328,25 +329,14 @@ class GpuProgram:
             return None
         columns = []
         for one in self._program.inputs:
-            column = (
-                frame.columns[one.expression.index]
-                if isinstance(one.expression, ColumnRef)
-                else next(answers)
+            held = (
+                frame.held[one.expression.index] if isinstance(one.expression, ColumnRef) else next(answers)
             )
-            wanted = device_type(one.type)
-            if column.type().id() != wanted.id() or column.type().scale() != wanted.scale():
+            column = input_column(held, one.type)
+            if column is None:
                 return None
             columns.append(column)
-        packed = b"".join(map(pack_input, columns)) or bytes(24)
-        return _InputColumns(tuple(columns), packed, tuple(column.null_count() > 0 for column in columns))
-
-
-def pack_input(column: plc.Column) -> bytes:
-    """An `Input` of registers.hpp: of a column of fixed width with at least one row."""
-    data, mask = column.data(), column.null_mask() if column.null_count() else None
-    assert data is not None
-    values = int(data.ptr) + column.offset() * plc.types.size_of(column.type())
-    return struct.pack("<QQq", values, 0 if mask is None else int(mask.ptr), column.offset())
+        return _InputColumns(tuple(columns), pack_inputs(columns), tuple(one.has_nulls for one in columns))
 
 
 def codes_address(codes: plc.Column | None) -> int:

@@ -12,7 +12,6 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pylibcudf as plc
 import rmm
 from numpy.typing import NDArray
 
@@ -21,8 +20,8 @@ from bamquery.engine.cuda.expressions.evaluation import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame, CudaPositions, column_from_buffers
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.launcher import WARPS
-from bamquery.engine.cuda.libcudf_types import device_type
-from bamquery.engine.cuda.pipeline.gpu_program import Variant, pack_constants, pack_input
+from bamquery.engine.cuda.pipeline.gpu_program import Variant, pack_constants
+from bamquery.engine.cuda.pipeline.input_columns import InputColumn, input_column, pack_inputs
 from bamquery.engine.cuda.pipeline.program_kernels import tell_problem
 from bamquery.engine.cuda.pipeline.program_text import ProgramKernel
 from bamquery.engine.cuda.pipeline.selection_text import selection_text
@@ -95,7 +94,7 @@ class RowSelection:
         sets = None if columns is None else _make_sets(kernels.session, members)
         if columns is None or sets is None:
             return None
-        nullable = Variant(tuple(column.null_count() > 0 for column in columns))
+        nullable = Variant(tuple(column.has_nulls for column in columns))
         found = self._find_kernel(kernels.session, nullable, waits=waits)
         if found is None:
             return None
@@ -110,7 +109,7 @@ class RowSelection:
         grid = launcher.grid(vectors, WARPS)
         launcher.start(
             kernel,
-            *(b"".join(map(pack_input, columns)) or bytes(24), pack_constants(made)),
+            *(pack_inputs(columns), pack_constants(made)),
             *((sets.packed,) if members else ()),
             *(rows, bits.ptr, counts.ptr, status.address),
             grid=grid,
@@ -170,13 +169,13 @@ class RowSelection:
             self._texts[variant] = found
         return found
 
-    def _input_columns(self, frame: CudaFrame) -> list[plc.Column] | None:
+    def _input_columns(self, frame: CudaFrame) -> list[InputColumn] | None:
         """What the kernel loads; None where a column is not of the type that it is said to be."""
         columns = []
         for one in self._program.inputs:
             assert isinstance(one.expression, ColumnRef)
-            column, wanted = frame.columns[one.expression.index], device_type(one.type)
-            if column.type().id() != wanted.id() or column.type().scale() != wanted.scale():
+            column = input_column(frame.held[one.expression.index], one.type)
+            if column is None:
                 return None
             columns.append(column)
         return columns

@@ -10,6 +10,7 @@ import pylibcudf as plc
 from numpy.typing import NDArray
 
 from bamquery.engine.cuda.frames import CudaFrame, CudaPositions, make_frame
+from bamquery.engine.cuda.late_columns import Held, column_of
 from bamquery.engine.cuda.scan.chunk.row_selection import (
     PassedRows,
     Selection,
@@ -36,7 +37,8 @@ from bamquery.engine.operators.scan.filter_order import FilterStep
 from bamquery.storage.read_planner.hit_pyramid import LEVELS, HitPyramid
 from bamquery.storage.read_planner.planner import total_seconds
 
-Held: TypeAlias = "ReadColumn | DeviceStrings | plc.Column"
+Loaded: TypeAlias = "ReadColumn | DeviceStrings | plc.Column"
+"""A column of the rows that are alive."""
 
 
 class ChunkRun:
@@ -52,7 +54,7 @@ class ChunkRun:
         self._selection: Selection | None = None
         self._wanted: NDArray[np.bool_] | None = None
         """Vectors of the pieces that have selected rows, as far as the host knows; None: all."""
-        self._held: dict[int, Held] = {}
+        self._held: dict[int, Loaded] = {}
         self._alive = self._chunk.rows.rows
         self._counted: HitPyramid | None = None
         """How the rows lie that are alive; None: they are all."""
@@ -262,15 +264,15 @@ class ChunkRun:
             self._counted = HitPyramid.from_counts(self._alive, counted)
         return places, self._alive
 
-    def _take_rows(self, held: Held, places: int, rows: int) -> Held:
+    def _take_rows(self, held: Loaded, places: int, rows: int) -> Loaded:
         if isinstance(held, DeviceColumn):
             return take(self._chunk, held, places, rows)
-        return take_rows(self._state.session, self._column(held), places, rows)
+        return take_rows(self._state.session, column_of(self._column(held)), places, rows)
 
-    def _finish_column(self, column: int) -> plc.Column:
+    def _finish_column(self, column: int) -> Held:
         return self._column(self._held[column])
 
-    def _column(self, held: Held) -> plc.Column:
+    def _column(self, held: Loaded) -> Held:
         assert not isinstance(held, WaitingStrings)
         if isinstance(held, (DeviceColumn, DeviceStrings)):
             return held.finish(self._chunk.board)

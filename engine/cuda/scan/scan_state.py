@@ -98,7 +98,7 @@ class ScanState(ScanClock, Closeable):
         self.fused: Final[dict[int, FusedPredicate | str]] = {
             step.number: self._fuse(step) for step in work.plan.steps
         }
-        self.dictionaries: Final = Dictionaries(session, work)
+        self.dictionaries: Final = Dictionaries(session, work, resources.dictionaries)
         self.copy_stream: Final = resources.take_stream(urgent=True)
         self.look_stream: Final = resources.take_stream()
         self.stop_stream: Final = resources.take_stream(urgent=True)

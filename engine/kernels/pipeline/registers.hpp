@@ -23,10 +23,14 @@ struct Flag {
 };
 
 /// A column of the frame: values from the first row on, and bits that say which rows are valid; none: all are.
+/// Where there are places, row n of the frame is the one at places[n].
 struct Input {
   const void* values;
   const unsigned* valid;
   Word first_bit;
+  const int* places;
+
+  __device__ Word at(Word row) const { return places == nullptr ? row : places[row]; }
 };
 
 /// A column that is made: a value a row, and a bit a row where some may be null.
@@ -71,14 +75,16 @@ __device__ inline Word stored_word<Double>(const Input& column, Word row, bool, 
 }
 
 template <typename T, bool kNullable>
-__device__ inline Value load(const Input& column, Word row, bool& lost) {
+__device__ inline Value load(const Input& column, Word frame_row, bool& lost) {
+  const Word row = column.at(frame_row);
   const bool valid = !kNullable || column.valid == nullptr || is_set(column.valid, column.first_bit + row);
   return value_of(stored_word<T>(column, row, valid, lost), valid);
 }
 
 /// Of a column with one byte a row.
 template <bool kNullable>
-__device__ inline Flag load_flag(const Input& column, Word row) {
+__device__ inline Flag load_flag(const Input& column, Word frame_row) {
+  const Word row = column.at(frame_row);
   const bool valid = !kNullable || column.valid == nullptr || is_set(column.valid, column.first_bit + row);
   return {valid && static_cast<const unsigned char*>(column.values)[row] != 0, valid};
 }

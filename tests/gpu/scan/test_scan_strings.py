@@ -155,10 +155,18 @@ def test_codes_of_each_width(cuda: Any, tmp_path: Path, bits: int) -> None:
                 check(cuda, snapshot, ("code",), predicates, strategy=strategy, zone_maps=False)
 
 
-def test_chunk_after_chunk(cuda: Any, text: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dictionaries are copied once for each fragment, whatever the chunks."""
+@pytest.mark.parametrize("joined", [True, False])
+def test_chunk_after_chunk(
+    cuda: Any, text: Snapshot, monkeypatch: pytest.MonkeyPatch, *, joined: bool
+) -> None:
+    """Dictionaries are copied once a column, large ones once a fragment, whatever the chunks."""
     from bamquery.engine.cuda.scan import scan
-    from bamquery.engine.cuda.scan.columns import libcudf_rows
+    from bamquery.engine.cuda.scan.columns import dictionaries, libcudf_rows
+    from bamquery.engine.cuda.scan.resources.scan_resources import resources_of
+
+    resources_of(cuda.session).dictionaries.clear()
+    if not joined:
+        monkeypatch.setattr(dictionaries, "_MOST_VALUES", 0)
 
     copied: list[Any] = []
     upload = libcudf_rows.upload_values
@@ -177,7 +185,9 @@ def test_chunk_after_chunk(cuda: Any, text: Snapshot, monkeypatch: pytest.Monkey
     ):
         copied.clear()
         require_same(run(cuda, text, columns, predicates)[0], run(CpuDevice(), text, columns, predicates)[0])
-    assert len(copied) == len(DICTIONARIES) * len(text.fragments)
+    fragments = len(text.fragments)
+    once = len(DICTIONARIES) - 1 if joined else 0  # one has no values
+    assert len(copied) == once + (len(DICTIONARIES) - once) * fragments
 
 
 @pytest.mark.parametrize("strategy", ["stream", "blocks"])

@@ -10,6 +10,7 @@ import pylibcudf as plc
 import rmm
 
 from bamquery.engine.cuda.frames import column_from_buffers
+from bamquery.engine.cuda.late_columns import Held
 from bamquery.engine.cuda.scan.resources.counter_board import CounterBoard, Slot
 
 
@@ -32,7 +33,7 @@ class DeviceColumn:
     validity: rmm.DeviceBuffer | None = None
     nulls: Slot | None = None
 
-    def finish(self, board: CounterBoard) -> plc.Column:
+    def finish(self, board: CounterBoard) -> Held:
         """As libcudf has it; the board was copied back after the column was made."""
         nulls = 0 if self.nulls is None else board.word(self.nulls)
         return column_from_buffers(self.kind, self.rows, self.data, validity=self.validity, null_count=nulls)
@@ -49,12 +50,12 @@ class PlacesColumn(DeviceColumn):
         value_kind: their type.
     """
 
-    look_up: Callable[[rmm.DeviceBuffer, int], plc.Column] | None = None
+    look_up: Callable[[rmm.DeviceBuffer, int], Held] | None = None
     values: plc.Column | None = None
     value_count: int = 0
     value_kind: pa.DataType | None = None
 
-    def finish(self, board: CounterBoard) -> plc.Column:
+    def finish(self, board: CounterBoard) -> Held:
         """The dictionary's values."""
         assert self.look_up is not None
         return self.look_up(self.data, self.rows)

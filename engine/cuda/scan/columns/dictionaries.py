@@ -1,14 +1,24 @@
-"""Dictionaries of a scan's fragments on the GPU: copied once each, and joined for those of a chunk."""
+"""Dictionaries of a scan's fragments on the GPU.
+
+Small ones of all fragments are joined, and stay there for later statements, so that all frames of a table
+refer to the same values. Others are copied once a scan each, and joined for those of a chunk.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 import pylibcudf as plc
 from numpy.typing import NDArray
 
 from bamquery.engine.cuda.frames import CudaFrame
+from bamquery.engine.cuda.late_columns import Dictionary
 from bamquery.engine.cuda.scan.columns import libcudf_rows
 from bamquery.engine.cuda.scan.columns.scan_column import ScanColumn
 from bamquery.engine.cuda.session import CudaSession
@@ -17,16 +27,98 @@ from bamquery.engine.operators.scan.open_fragments import open_as_set
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.readers.block_reader import ReadCounters
 
+_MOST_VALUES: Final = 1 << 16
+"""Of all fragments' dictionaries that stay joined."""
+_MOST_BYTES: Final = 4 << 20
+_KEPT: Final = 256
+"""Joined dictionaries: a gigabyte at most."""
+
+
+@dataclass(frozen=True)
+class JoinedDictionary:
+    """Dictionaries of a column's fragments, end to end.
+
+    Attributes:
+        dictionary: their values.
+        firsts: by file, where its values begin.
+    """
+
+    dictionary: Dictionary
+    firsts: Mapping[str, int]
+
+
+class KeptDictionaries:
+    """Joined dictionaries of a GPU, those that were used last; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: OrderedDict[tuple[tuple[str, int], ...], JoinedDictionary] = OrderedDict()
+
+    def find(self, key: tuple[tuple[str, int], ...]) -> JoinedDictionary | None:
+        """Those of some files at some places."""
+        with self._lock:
+            found = self._held.get(key)
+            if found is not None:
+                self._held.move_to_end(key)
+            return found
+
+    def clear(self) -> None:
+        """Let go of all."""
+        with self._lock:
+            self._held.clear()
+
+    def keep(self, key: tuple[tuple[str, int], ...], joined: JoinedDictionary) -> JoinedDictionary:
+        """Hold them, or take those that somebody else held meanwhile."""
+        with self._lock:
+            found = self._held.setdefault(key, joined)
+            if len(self._held) > _KEPT:
+                self._held.popitem(last=False)
+            return found
+
 
 class Dictionaries:
     """Those of one scan; one thread uses it."""
 
-    def __init__(self, session: CudaSession, work: ScanWork[CudaFrame]) -> None:
+    def __init__(self, session: CudaSession, work: ScanWork[CudaFrame], kept: KeptDictionaries) -> None:
         self._session = session
         self._work = work
+        self._kept = kept
+        self._joined: dict[str, JoinedDictionary | None] = {}
         self._uploaded: dict[str, dict[str, plc.Column]] = {}
         """By column and file; of the fragments of the last two chunks that needed them."""
         self._before: dict[str, set[str]] = {}
+
+    def joined(self, column: ScanColumn) -> JoinedDictionary | None:
+        """The dictionaries of all of the scan's fragments; None where they are large, or have no value.
+
+        Raises:
+            as `concatenate`.
+        """
+        if column.name not in self._joined:
+            self._joined[column.name] = self._join(column)
+        return self._joined[column.name]
+
+    def _join(self, column: ScanColumn) -> JoinedDictionary | None:
+        places = [(f, f.layout.columns[f.column_index(column.name)]) for f in self._work.fragments]
+        having = [(f, layout.dictionary) for f, layout in places if layout.dictionary is not None]
+        size = sum(one.size for _, one in having)
+        nbytes = sum(one.values.length for _, one in having)
+        if not 0 < size <= _MOST_VALUES or nbytes > _MOST_BYTES:
+            return None
+        key = tuple((str(fragment.path), one.values.offset) for fragment, one in having)
+        found = self._kept.find(key)
+        if found is not None:
+            return found
+        read = [self._read_values(fragment, column.name) for fragment, _ in having]
+        if any(values.null_count for values in read):
+            return None
+        every = pa.concat_arrays(read)
+        distinct = len(every.unique()) == len(every)
+        values = libcudf_rows.upload_values(self._session, every)
+        self._session.synchronize()  # before the array is let go of
+        ends = np.cumsum([len(one) for one in read]).tolist()
+        firsts = {str(f.path): end - len(one) for (f, _), end, one in zip(having, ends, read, strict=True)}
+        return self._kept.keep(key, JoinedDictionary(Dictionary(values, distinct=distinct), firsts))
 
     def concatenate(self, column: ScanColumn, fragments: list[Fragment]) -> plc.Column | None:
         """The fragments' dictionaries of a column, end to end; None where none has a value.

@@ -13,6 +13,9 @@ from pylibcudf.copying import OutOfBoundsPolicy
 from pylibcudf.types import TypeId
 
 from bamquery.engine.cuda.device_memory import memory_errors
+from bamquery.engine.cuda.frames import column_from_buffers
+from bamquery.engine.cuda.kernels import kernels_of
+from bamquery.engine.cuda.late_columns import Dictionary, Held, LateColumn, RowPlaces
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.cuda.transfer.upload import upload
 
@@ -42,6 +45,14 @@ def concatenate(session: CudaSession, columns: Sequence[plc.Column]) -> plc.Colu
 def look_up(session: CudaSession, values: plc.Column, places: rmm.DeviceBuffer, rows: int) -> plc.Column:
     """The value at each of `rows` places, 32 bits each; null where that is beyond the values."""
     return _gather(session, values, places.ptr, rows, OutOfBoundsPolicy.NULLIFY)
+
+
+def late_rows(
+    session: CudaSession, dictionary: Dictionary, places: rmm.DeviceBuffer, rows: int, *, nulls: bool
+) -> Held:
+    """As `look_up`, once somebody asks for the values. `nulls`: whether places may be beyond the values."""
+    listed = RowPlaces.listed(column_from_buffers(pa.int32(), rows, places), nulls=nulls)
+    return LateColumn(kernels_of(session), dictionary.values, listed, dictionary)
 
 
 def take_rows(session: CudaSession, column: plc.Column, places: int, rows: int) -> plc.Column:

@@ -10,11 +10,12 @@ import pylibcudf as plc
 import rmm
 from numpy.typing import NDArray
 
+from bamquery.engine.cuda.late_columns import Dictionary, Held
 from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory
 from bamquery.engine.cuda.scan.chunk.row_selection import Selection
 from bamquery.engine.cuda.scan.columns import libcudf_rows
 from bamquery.engine.cuda.scan.columns.device_columns import DeviceColumn, PlacesColumn
-from bamquery.engine.cuda.scan.columns.dictionaries import dictionary_size
+from bamquery.engine.cuda.scan.columns.dictionaries import JoinedDictionary, dictionary_size
 from bamquery.engine.cuda.scan.columns.scan_column import ScanColumn
 from bamquery.engine.cuda.scan.resources.counter_board import Slot
 from bamquery.engine.cuda.session import CudaSession
@@ -44,7 +45,9 @@ class CodesCheck:
 
 def prepare(chunk: ChunkMemory, column: ScanColumn, wanted: NDArray[np.bool_] | None) -> None:
     """Have the dictionaries that `decode` will need copied: before kernels are started that take long."""
-    chunk.state.dictionaries.concatenate(column, [f for f in _used_fragments(chunk, wanted) if f is not None])
+    dictionaries = chunk.state.dictionaries
+    if dictionaries.joined(column) is None:
+        dictionaries.concatenate(column, [f for f in _used_fragments(chunk, wanted) if f is not None])
 
 
 def decode(
@@ -59,10 +62,19 @@ def decode(
     `wanted`: vectors of the pieces that have selected rows; the others' dictionaries are left out.
     """
     state, rows = chunk.state, selection.rows
-    used = _used_fragments(chunk, wanted)
-    values = state.dictionaries.concatenate(column, [fragment for fragment in used if fragment is not None])
-    sizes = [0 if fragment is None else dictionary_size(fragment, column.name) for fragment in used]
-    firsts, behind = _dictionary_starts(chunk, sizes)
+    joined = state.dictionaries.joined(column)
+    values: plc.Column | None
+    if joined is not None:
+        values, size = joined.dictionary.values, joined.dictionary.size
+        firsts, behind = _joined_starts(chunk, column, joined)
+        look_up = _look_up_late(state.session, joined.dictionary, nulls=codes.validity is not None)
+    else:
+        used = _used_fragments(chunk, wanted)
+        values = state.dictionaries.concatenate(column, [one for one in used if one is not None])
+        sizes = [0 if fragment is None else dictionary_size(fragment, column.name) for fragment in used]
+        size = sum(sizes)
+        firsts, behind = _dictionary_starts(chunk, sizes)
+        look_up = _look_up(state.session, column, values)
     places = chunk.allocate(4 * rows, f'reading column "{column.name}"')
     bad = chunk.board.take(4)
     chunk.launch(
@@ -75,9 +87,9 @@ def decode(
     )
     found = PlacesColumn(
         *(column.kind, 32, rows, places),
-        look_up=_look_up(state.session, column, values),
+        look_up=look_up,
         values=values,
-        value_count=sum(sizes),
+        value_count=size,
         value_kind=column.value_kind,
     )
     return found, CodesCheck(column.name, bad)
@@ -87,8 +99,12 @@ def count_string_bytes(
     chunk: ChunkMemory, column: ScanColumn, places: PlacesColumn, wanted: NDArray[np.bool_] | None
 ) -> Slot:
     """Start to add up the bytes of the strings at places that `decode` gave; two words get them."""
+    dictionaries = chunk.state.dictionaries
+    joined = dictionaries.joined(column)
     used = [fragment for fragment in _used_fragments(chunk, wanted) if fragment is not None]
-    lengths = chunk.state.dictionaries.lengths(column, used)
+    if joined is not None:
+        used = [fragment for fragment in chunk.state.work.fragments if str(fragment.path) in joined.firsts]
+    lengths = dictionaries.lengths(column, used)
     total = chunk.board.take(8)
     chunk.launch(
         "scan_codes",
@@ -109,9 +125,25 @@ def _dictionary_starts(chunk: ChunkMemory, sizes: list[int]) -> tuple[int, int]:
     return chunk.uploads.put(firsts, chunk.state.stream) - 4 * lowest, lowest + len(by_number)
 
 
+def _joined_starts(chunk: ChunkMemory, column: ScanColumn, joined: JoinedDictionary) -> tuple[int, int]:
+    """As `_dictionary_starts`, in the dictionaries of all fragments: nulls have a number of their own."""
+    lowest, end = chunk.fragments[0], chunk.fragments[-1] + 1
+    fragments = chunk.listed.resident.fragments[lowest:end]
+    starts = [joined.firsts[str(fragment.path)] for fragment in fragments]
+    last = starts[-1] + dictionary_size(fragments[-1], column.name)
+    firsts = np.array([*starts, last, joined.dictionary.size], np.uint32)
+    return chunk.uploads.put(firsts, chunk.state.stream) - 4 * lowest, end + 1
+
+
+def _look_up_late(
+    session: CudaSession, dictionary: Dictionary, *, nulls: bool
+) -> Callable[[rmm.DeviceBuffer, int], Held]:
+    return lambda places, rows: libcudf_rows.late_rows(session, dictionary, places, rows, nulls=nulls)
+
+
 def _look_up(
     session: CudaSession, column: ScanColumn, values: plc.Column | None
-) -> Callable[[rmm.DeviceBuffer, int], plc.Column]:
+) -> Callable[[rmm.DeviceBuffer, int], Held]:
     def decode_places(places: rmm.DeviceBuffer, rows: int) -> plc.Column:
         if values is None:
             return libcudf_rows.null_column(session, column.value_kind, rows)

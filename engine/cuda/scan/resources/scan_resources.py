@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from bamquery.engine.cuda.launcher import Launcher
+from bamquery.engine.cuda.scan.columns.dictionaries import KeptDictionaries
 from bamquery.engine.cuda.scan.path_rates import GpuProfile, HostTimes
 from bamquery.engine.cuda.scan.resources.host_blocks import HostBlocks
 from bamquery.engine.cuda.scan.resources.pinned_files import PinnedFiles
@@ -40,6 +41,7 @@ class ScanResources:
         self.maps: Final = PinnedFiles(gpu)
         self.launcher: Final[Launcher] = session.launcher
         self.runs: Final = ResidentRuns(self.blocks, self.launcher)
+        self.dictionaries: Final = KeptDictionaries()
         self.host_times: Final = HostTimes()
         self.profiles: Final[dict[tuple[Path | None, str], GpuProfile]] = {}
         """What was measured of this GPU, by where that is kept and what it was measured for."""

@@ -60,7 +60,7 @@ class Scan:
         fields = [Field(SCHEMA.field(c).name, SCHEMA.field(c).type) for c in self.plan.outputs]
         rows: list[dict[str, int]] = []
         session = self.device.session  # type: ignore[attr-defined]
-        for found in module._CachedScan(session, self.device, work, held).frames():
+        for found in module._CachedScan(session, self.device.kernels, self.device, work, held).frames():
             rows += self.device.to_arrow(found, fields).to_pylist()
         return rows
 

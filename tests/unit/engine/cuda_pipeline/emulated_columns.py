@@ -31,12 +31,17 @@ def constants_of(made: ProgramKernel) -> bytes:
 
 
 class GivenColumn:
-    """An `Input` of registers.hpp; booleans have a byte each."""
+    """An `Input` of registers.hpp; booleans have a byte each. `late`: its rows are found by places."""
 
-    def __init__(self, column: pa.Array[Any]) -> None:
+    def __init__(self, column: pa.Array[Any], *, late: bool = False) -> None:
+        places = np.zeros(0, np.int32)
+        if late:
+            # Backwards, behind a row that is none of the frame's.
+            places = np.arange(len(column), 0, -1, dtype=np.int32)
+            column = pa.concat_arrays([column[:1], column.take(pa.array(places - 1))])
         validity, values = column.buffers()
         assert values is not None
-        self._held: tuple[Any, ...] = (validity, values)
+        self._held: tuple[Any, ...] = (validity, values, places)
         if pa.types.is_boolean(column.type):
             as_bytes = np.asarray(column.fill_null(False)).astype(np.uint8)
             self._held += (as_bytes,)
@@ -45,7 +50,8 @@ class GivenColumn:
             place = values.address + column.offset * value_bits(column.type) // 8
         self.nullable = column.null_count > 0
         valid = 0 if validity is None or not self.nullable else validity.address
-        self.packed = struct.pack("<QQq", place, valid, column.offset)
+        where = places.ctypes.data if late else 0
+        self.packed = struct.pack("<QQqQ", place, valid, column.offset, where)
 
 
 class MadeColumn:

@@ -80,7 +80,7 @@ def _gather(
     groups = 1 if codes is None else work.groups
     words, status = _cleared(emulator, layout, groups), np.zeros(1, np.uint32)
     packed = [
-        b"".join(column.packed for column in work.columns) or bytes(24),
+        b"".join(column.packed for column in work.columns) or bytes(32),
         constants_of(text),
         0 if codes is None else codes.ctypes.data,
         len(work.codes),
@@ -160,7 +160,7 @@ def _columns(program: Program, batch: pa.RecordBatch) -> list[GivenColumn]:
     found = []
     for one in program.inputs:
         assert isinstance(one.expression, ColumnRef)
-        found.append(GivenColumn(batch.column(one.expression.index)))
+        found.append(GivenColumn(batch.column(one.expression.index), late=len(found) % 2 == 1))
     return found
 
 

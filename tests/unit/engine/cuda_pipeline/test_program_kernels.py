@@ -40,7 +40,7 @@ def run_kernel(emulator: Emulator, kernel: EmulatedKernel, work: Work) -> list[p
     outputs = [MadeColumn(kind, rows) for kind in types]
     status = np.zeros(1 + len(types), np.uint32)
     packed = [
-        b"".join(column.packed for column in work.columns) or bytes(24),
+        b"".join(column.packed for column in work.columns) or bytes(32),
         constants_of(made),
         b"".join(output.packed for output in outputs),
         rows,
@@ -57,7 +57,7 @@ def _given(program: Program, batch: pa.RecordBatch) -> list[GivenColumn]:
     found = []
     for one in program.inputs:
         assert isinstance(one.expression, ColumnRef)
-        found.append(GivenColumn(batch.column(one.expression.index)))
+        found.append(GivenColumn(batch.column(one.expression.index), late=len(found) % 2 == 1))
     return found
 
 

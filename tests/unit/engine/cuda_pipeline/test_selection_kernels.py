@@ -51,7 +51,7 @@ def _corpus() -> list[Work]:
         for one in builder.program.inputs:
             if not isinstance(one.expression, ColumnRef):
                 return
-            columns.append(GivenColumn(batch.column(one.expression.index)))
+            columns.append(GivenColumn(batch.column(one.expression.index), late=len(columns) % 2 == 1))
         made = selection_text(builder.program, flags, (), [column.nullable for column in columns])
         builder.program.outputs = flags
         found.append(Work(batch, builder.program, columns, made, flags))
@@ -65,7 +65,7 @@ def _selected(emulator: Emulator, kernel: EmulatedKernel, work: Work) -> list[in
     vectors = -(-rows // _VECTOR)
     bits, counts = np.full(32 * vectors, 0xABABABAB, np.uint32), np.full(vectors, 0xABABABAB, np.uint32)
     status = np.zeros(2, np.uint32)
-    packed = [b"".join(column.packed for column in work.columns) or bytes(24), constants_of(work.made), rows]
+    packed = [b"".join(column.packed for column in work.columns) or bytes(32), constants_of(work.made), rows]
     places = [bits.ctypes.data, counts.ctypes.data, status.ctypes.data]
     start(emulator, kernel, *packed, *places, grid=2, block=64)
     if status[0]:

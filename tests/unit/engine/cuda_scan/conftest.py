@@ -15,7 +15,8 @@ from tests.unit.engine.cuda_scan.emulator import Emulator
 
 _NAMES = (
     *("rmm", "rmm.pylibrmm", "rmm.pylibrmm.stream"),
-    *("pylibcudf", "pylibcudf.copying", "pylibcudf.span", "pylibcudf.types"),
+    *("pylibcudf", "pylibcudf.aggregation", "pylibcudf.binaryop", "pylibcudf.copying", "pylibcudf.span"),
+    *("pylibcudf.types", "pylibcudf.unary"),
 )
 
 
@@ -45,7 +46,7 @@ def scan_modules() -> Iterator[None]:
     columns = importlib.import_module("bamquery.engine.cuda.scan.columns.device_columns")
     columns.column_from_buffers = fake_gpu.column_from_buffers  # type: ignore[attr-defined]
     rows = importlib.import_module("bamquery.engine.cuda.scan.columns.libcudf_rows")
-    for name in ("upload_values", "concatenate", "look_up", "take_rows", "null_column"):
+    for name in ("upload_values", "concatenate", "look_up", "late_rows", "take_rows", "null_column"):
         setattr(rows, name, getattr(fake_gpu, name))
     yield
     resources = sys.modules.get("bamquery.engine.cuda.scan.resources.scan_resources")

@@ -308,6 +308,12 @@ def look_up(session: FakeSession, values: FakeColumn, places: Any, rows: int) ->
     return FakeColumn(values.array.take(known))
 
 
+def late_rows(session: FakeSession, dictionary: Any, places: Any, rows: int, *, nulls: bool) -> FakeColumn:
+    found = look_up(session, dictionary.values, places, rows)
+    assert nulls or not found.array.null_count
+    return found
+
+
 def take_rows(session: FakeSession, column: FakeColumn, places: int, rows: int) -> FakeColumn:
     found = np.frombuffer((ctypes.c_char * (4 * rows)).from_address(places), np.int32)
     return FakeColumn(column.array.take(pa.array(found)))

@@ -1,0 +1,246 @@
+"""Columns whose rows are picked once somebody looks at them.
+
+What stays in the GPU's memory anyway, columns of the cache and dictionaries, need not be copied by each
+filter and join that picks rows of it: these pass on which rows they are, four bytes a row for all columns
+together. A column that nobody looks at is never copied, and one that is wanted for the answer's rows is
+copied for those only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import pyarrow as pa
+import pylibcudf as plc
+
+if TYPE_CHECKING:
+    from bamquery.engine.cuda.kernels import Kernels
+
+_BEYOND: Final = 2**31 - 1
+"""A place that no source has, since columns have fewer rows: the row is null."""
+
+
+class RowPlaces:
+    """Places of rows in their source, int32 without nulls, found when they are asked for.
+
+    Attributes:
+        rows: how many.
+        nulls: whether some may be beyond the source: these rows are null.
+        begin: where the rows begin that follow each other in the source; None: they do not.
+        whole: whether they are all of the source.
+    """
+
+    def __init__(
+        self,
+        rows: int,
+        find: Callable[[], plc.Column],
+        *,
+        nulls: bool = False,
+        begin: int | None = None,
+        whole: bool = False,
+    ) -> None:
+        self.rows = rows
+        self.nulls = nulls
+        self.begin = begin
+        self.whole = whole
+        self._find = find
+        self._column: plc.Column | None = None
+
+    @classmethod
+    def run(cls, kernels: Kernels, begin: int, rows: int, *, whole: bool = False) -> RowPlaces:
+        """Rows that follow each other."""
+        return cls(rows, lambda: kernels.positions(rows, begin), begin=begin, whole=whole)
+
+    @classmethod
+    def listed(cls, column: plc.Column, *, nulls: bool) -> RowPlaces:
+        """Those of a column."""
+        return cls(column.size(), lambda: column, nulls=nulls)
+
+    @property
+    def column(self) -> plc.Column:
+        """The places."""
+        found = self._column
+        if found is None:
+            found = self._column = self._find()
+            self._find = lambda: found  # what it was found from may go
+        return found
+
+    def take(self, kernels: Kernels, positions: plc.Column, *, nullify: bool) -> RowPlaces:
+        """The places of some of the rows, by position; beyond the last row are nulls, if `nullify`."""
+        if self.whole:
+            return RowPlaces.listed(positions, nulls=nullify)
+
+        def find() -> plc.Column:
+            (places,) = kernels.gather([self.column], positions, nullify=nullify)
+            return kernels.fill_null(places, kernels.number(_BEYOND, pa.int32())) if nullify else places
+
+        return RowPlaces(positions.size(), find, nulls=self.nulls or nullify)
+
+    def slice(self, kernels: Kernels, start: int, end: int) -> RowPlaces:
+        """Those of the rows from `start` to before `end`."""
+        if self.begin is not None:
+            return RowPlaces.run(kernels, self.begin + start, end - start)
+        return RowPlaces(end - start, lambda: kernels.slice_column(self.column, start, end), nulls=self.nulls)
+
+
+def _join_places(kernels: Kernels, places: Sequence[RowPlaces]) -> RowPlaces:
+    rows = sum(one.rows for one in places)
+    return RowPlaces(
+        rows,
+        lambda: kernels.concatenate([one.column for one in places]),
+        nulls=any(one.nulls for one in places),
+    )
+
+
+class Dictionary:
+    """Values that rows of columns refer to.
+
+    Attributes:
+        values: not null; some may be there twice.
+        distinct: whether none is.
+    """
+
+    def __init__(self, values: plc.Column, *, distinct: bool) -> None:
+        self.values: Final = values
+        self.distinct: Final = distinct
+        self._numbers: plc.Column | None = None
+
+    @property
+    def size(self) -> int:
+        """How many values."""
+        return self.values.size()
+
+    def key_codes(
+        self, kernels: Kernels, places: RowPlaces, number: Callable[[plc.Column], plc.Column]
+    ) -> plc.Column:
+        """A number for each place, equal where the values are; int32 without nulls, which have their own.
+
+        `number` numbers the values of a column.
+        """
+        found = places.column
+        if not self.distinct:
+            if self._numbers is None:
+                self._numbers = number(self.values)
+            (found,) = kernels.gather([self._numbers], found, nullify=places.nulls)
+            if places.nulls:
+                return kernels.fill_null(found, kernels.number(_BEYOND, pa.int32()))
+        elif places.nulls:
+            # A row that is null may be at any place beyond the last one.
+            end = kernels.number(self.size, pa.int32())
+            beyond = kernels.test(plc.binaryop.BinaryOperator.GREATER_EQUAL, found, end)
+            return kernels.where(beyond, kernels.number(_BEYOND, pa.int32()), found)
+        return found
+
+
+class LateColumn:
+    """Rows of a source, which somebody keeps. They are copied once, when they are first looked at.
+
+    Attributes:
+        source: a column.
+        places: which rows of it.
+        dictionary: the source as a dictionary, if it is one.
+    """
+
+    def __init__(
+        self, kernels: Kernels, source: plc.Column, places: RowPlaces, dictionary: Dictionary | None = None
+    ) -> None:
+        self._kernels = kernels
+        self.source: Final = source
+        self.places: Final = places
+        self.dictionary: Final = dictionary
+        self._made: plc.Column | None = None
+
+    def size(self) -> int:
+        """Rows."""
+        return self.places.rows
+
+    def type(self) -> plc.DataType:
+        """Of the values."""
+        return self.source.type()
+
+    @property
+    def is_made(self) -> bool:
+        """Whether the rows were copied, or need no copy."""
+        return self._made is not None or self.places.begin is not None
+
+    @property
+    def column(self) -> plc.Column:
+        """The rows' values."""
+        found = self._made
+        if found is None:
+            found = self._made = self._make()
+        return found
+
+    def _make(self) -> plc.Column:
+        kernels, places = self._kernels, self.places
+        if places.begin is not None:
+            return kernels.slice_column(self.source, places.begin, places.begin + places.rows)
+        (found,) = kernels.gather([self.source], places.column, nullify=places.nulls)
+        return found
+
+    def at(self, places: RowPlaces) -> LateColumn:
+        """The same source's rows elsewhere."""
+        return LateColumn(self._kernels, self.source, places, self.dictionary)
+
+
+Held: TypeAlias = "plc.Column | LateColumn"
+"""A column of a frame."""
+
+
+def column_of(held: Held) -> plc.Column:
+    """Its values."""
+    return held.column if isinstance(held, LateColumn) else held
+
+
+def take_rows(
+    kernels: Kernels, columns: Sequence[Held], positions: plc.Column, *, nullify: bool = False
+) -> list[Held]:
+    """Rows at positions (not null), of late columns late; nulls for those out of bounds, if `nullify`."""
+    now = [column for column in columns if not isinstance(column, LateColumn)]
+    gathered = iter(kernels.gather(now, positions, nullify=nullify) if now else ())
+    moved: dict[int, RowPlaces] = {}
+    found: list[Held] = []
+    for column in columns:
+        if not isinstance(column, LateColumn):
+            found.append(next(gathered))
+            continue
+        places = column.places
+        if id(places) not in moved:
+            moved[id(places)] = places.take(kernels, positions, nullify=nullify)
+        found.append(column.at(moved[id(places)]))
+    return found
+
+
+def slice_rows(kernels: Kernels, columns: Sequence[Held], start: int, end: int) -> list[Held]:
+    """Rows from `start` to before `end`, without a copy."""
+    moved: dict[int, RowPlaces] = {}
+    found: list[Held] = []
+    for column in columns:
+        if not isinstance(column, LateColumn):
+            found.append(kernels.slice_column(column, start, end))
+            continue
+        if (start, end) == (0, column.size()):
+            found.append(column)
+            continue
+        places = column.places
+        if id(places) not in moved:
+            moved[id(places)] = places.slice(kernels, start, end)
+        found.append(column.at(moved[id(places)]))
+    return found
+
+
+def concatenate_rows(kernels: Kernels, frames: Sequence[Sequence[Held]]) -> list[Held]:
+    """Each column's rows of all frames, in order; late where all are, and of one source."""
+    joined: dict[tuple[int, ...], RowPlaces] = {}
+    found: list[Held] = []
+    for columns in zip(*frames, strict=True):
+        late = [column for column in columns if isinstance(column, LateColumn)]
+        if len(late) < len(columns) or any(column.source is not late[0].source for column in late):
+            found.append(kernels.concatenate([column_of(column) for column in columns]))
+            continue
+        key = tuple(id(column.places) for column in late)
+        if key not in joined:
+            joined[key] = _join_places(kernels, [column.places for column in late])
+        found.append(late[0].at(joined[key]))
+    return found

@@ -1,0 +1,65 @@
+"""Columns of a frame as programs' kernels load them; rows of late columns are loaded from where they are."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pylibcudf as plc
+
+from bamquery.engine.cuda.late_columns import Held, LateColumn, column_of
+from bamquery.engine.cuda.libcudf_types import device_type
+
+_INPUT: Final = struct.Struct("<QQqQ")
+"""An `Input` of registers.hpp: values, valid, first_bit, places."""
+_PLACE_BYTES: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class InputColumn:
+    """Values of fixed width.
+
+    Attributes:
+        column: of the rows, or of those among which they are.
+        places: int32, where each row is in the column; None: they are its rows.
+    """
+
+    column: plc.Column
+    places: plc.Column | None = None
+
+    @property
+    def has_nulls(self) -> bool:
+        """Whether some value of the column is null."""
+        return bool(self.column.null_count())
+
+    def pack(self) -> bytes:
+        """An `Input`; of at least one row."""
+        column, data = self.column, self.column.data()
+        mask = column.null_mask() if self.has_nulls else None
+        assert data is not None
+        values = int(data.ptr) + column.offset() * plc.types.size_of(column.type())
+        where = 0
+        if self.places is not None:
+            places = self.places.data()
+            assert places is not None
+            where = int(places.ptr) + _PLACE_BYTES * self.places.offset()
+        return _INPUT.pack(values, 0 if mask is None else int(mask.ptr), column.offset(), where)
+
+
+def input_column(held: Held, kind: pa.DataType) -> InputColumn | None:
+    """What a kernel loads for a column of a type; None where it is not of the type that it is said to be."""
+    wanted = device_type(kind)
+    if held.type().id() != wanted.id() or held.type().scale() != wanted.scale():
+        return None
+    # Values of a dictionary, and rows that may be null by their place alone, are copied first.
+    if isinstance(held, LateColumn) and not (held.is_made or held.places.nulls or held.dictionary):
+        return InputColumn(held.source, held.places.column)
+    return InputColumn(column_of(held))
+
+
+def pack_inputs(columns: Sequence[InputColumn]) -> bytes:
+    """The `Inputs` of a generated text: one at least."""
+    return b"".join(column.pack() for column in columns) or bytes(_INPUT.size)

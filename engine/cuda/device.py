@@ -268,7 +268,7 @@ class CudaDevice:
 
     def join_table(self, keys: CudaFrame, nulls_equal: Sequence[bool]) -> CudaJoinTable:
         """Rows prepared to be found by their keys."""
-        return CudaJoinTable(self.kernels, self._run_on_gpu, keys, nulls_equal)
+        return CudaJoinTable(self.kernels, self._run_on_gpu, self._rows_that_fulfil, keys, nulls_equal)
 
     def partition(self, frame: CudaFrame, keys: CudaFrame, count: int, level: int) -> list[CudaFrame]:
         """The rows by libcudf's hash of their keys, seeded by the level."""
@@ -333,6 +333,11 @@ class CudaDevice:
         if found is None:
             return self.kernels.filter_frame(frame, self._mask(predicate, frame))
         return frame if len(found) == frame.rows else self._take(frame, found)
+
+    def _rows_that_fulfil(self, predicate: Expression, frame: CudaFrame) -> CudaPositions:
+        if not frame.rows:
+            return CudaPositions(self.kernels.nulls(0, pa.int32()))
+        return self._matching_positions(predicate, frame)
 
     def _matching_positions(self, predicate: Expression, frame: CudaFrame) -> CudaPositions:
         found = select_rows(self.kernels, predicate, frame) if self._programs else None

@@ -8,15 +8,21 @@ copied for those only.
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 import pylibcudf as plc
 
+from bamquery.plan.expressions import Expression
+
 if TYPE_CHECKING:
     from bamquery.engine.cuda.kernels import Kernels
 
+_KEPT: Final = 32
+"""Answers of a dictionary's values: a megabyte each at most, mostly less than a kilobyte."""
 _BEYOND: Final = 2**31 - 1
 """A place that no source has, since columns have fewer rows: the row is null."""
 
@@ -27,6 +33,7 @@ class RowPlaces:
     Attributes:
         rows: how many.
         nulls: whether some may be beyond the source: these rows are null.
+        at_end: whether those are right behind its last one.
         begin: where the rows begin that follow each other in the source; None: they do not.
         whole: whether they are all of the source.
     """
@@ -37,11 +44,13 @@ class RowPlaces:
         find: Callable[[], plc.Column],
         *,
         nulls: bool = False,
+        at_end: bool = False,
         begin: int | None = None,
         whole: bool = False,
     ) -> None:
         self.rows = rows
         self.nulls = nulls
+        self.at_end = at_end
         self.begin = begin
         self.whole = whole
         self._find = find
@@ -53,9 +62,9 @@ class RowPlaces:
         return cls(rows, lambda: kernels.positions(rows, begin), begin=begin, whole=whole)
 
     @classmethod
-    def listed(cls, column: plc.Column, *, nulls: bool) -> RowPlaces:
+    def listed(cls, column: plc.Column, *, nulls: bool, at_end: bool = False) -> RowPlaces:
         """Those of a column."""
-        return cls(column.size(), lambda: column, nulls=nulls)
+        return cls(column.size(), lambda: column, nulls=nulls, at_end=at_end)
 
     @property
     def column(self) -> plc.Column:
@@ -75,13 +84,27 @@ class RowPlaces:
             (places,) = kernels.gather([self.column], positions, nullify=nullify)
             return kernels.fill_null(places, kernels.number(_BEYOND, pa.int32())) if nullify else places
 
-        return RowPlaces(positions.size(), find, nulls=self.nulls or nullify)
+        at_end = self.at_end and not nullify
+        return RowPlaces(positions.size(), find, nulls=self.nulls or nullify, at_end=at_end)
+
+    def within(self, kernels: Kernels, end: int) -> plc.Column:
+        """The places in a source of so many rows; those of rows that are null are right behind it."""
+        if not self.nulls or self.at_end:
+            return self.column
+        last = kernels.number(end, pa.int32())
+        beyond = kernels.test(plc.binaryop.BinaryOperator.GREATER, self.column, last)
+        return kernels.where(beyond, last, self.column)
 
     def slice(self, kernels: Kernels, start: int, end: int) -> RowPlaces:
         """Those of the rows from `start` to before `end`."""
         if self.begin is not None:
             return RowPlaces.run(kernels, self.begin + start, end - start)
-        return RowPlaces(end - start, lambda: kernels.slice_column(self.column, start, end), nulls=self.nulls)
+        return RowPlaces(
+            end - start,
+            lambda: kernels.slice_column(self.column, start, end),
+            nulls=self.nulls,
+            at_end=self.at_end,
+        )
 
 
 def _join_places(kernels: Kernels, places: Sequence[RowPlaces]) -> RowPlaces:
@@ -90,7 +113,31 @@ def _join_places(kernels: Kernels, places: Sequence[RowPlaces]) -> RowPlaces:
         rows,
         lambda: kernels.concatenate([one.column for one in places]),
         nulls=any(one.nulls for one in places),
+        at_end=all(one.at_end or not one.nulls for one in places),
     )
+
+
+class KnownAnswers:
+    """Values of expressions over a dictionary, those that were asked last; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: OrderedDict[tuple[Expression, bool], plc.Column] = OrderedDict()
+
+    def find(self, key: tuple[Expression, bool]) -> plc.Column | None:
+        """Of an expression, and with or without its value of null."""
+        with self._lock:
+            found = self._held.get(key)
+            if found is not None:
+                self._held.move_to_end(key)
+            return found
+
+    def keep(self, key: tuple[Expression, bool], column: plc.Column) -> None:
+        """For whoever asks next."""
+        with self._lock:
+            self._held[key] = column
+            if len(self._held) > _KEPT:
+                self._held.popitem(last=False)
 
 
 class Dictionary:
@@ -98,12 +145,16 @@ class Dictionary:
 
     Attributes:
         values: not null; some may be there twice.
+        host: the same, in the host's memory.
         distinct: whether none is.
+        answers: what expressions were found to be of them.
     """
 
-    def __init__(self, values: plc.Column, *, distinct: bool) -> None:
+    def __init__(self, values: plc.Column, host: pa.Array[Any]) -> None:
         self.values: Final = values
-        self.distinct: Final = distinct
+        self.host: Final = host
+        self.distinct: Final = len(host.unique()) == len(host)
+        self.answers: Final = KnownAnswers()
         self._numbers: plc.Column | None = None
 
     @property
@@ -127,9 +178,7 @@ class Dictionary:
                 return kernels.fill_null(found, kernels.number(_BEYOND, pa.int32()))
         elif places.nulls:
             # A row that is null may be at any place beyond the last one.
-            end = kernels.number(self.size, pa.int32())
-            beyond = kernels.test(plc.binaryop.BinaryOperator.GREATER_EQUAL, found, end)
-            return kernels.where(beyond, kernels.number(_BEYOND, pa.int32()), found)
+            return places.within(kernels, self.size)
         return found
 
 

@@ -241,13 +241,13 @@ class Zones:
         all over the table.
         """
         step = len(self.rows) // _ASKED_FIRST
-        if step > 1 and self._have_between(members, slice(None, None, step)).mean() > _NEARLY_ALL:
+        if step > 1 and self._have_between(members, step).mean() > _NEARLY_ALL:
             return self.known.copy()
-        return self._have_between(members, slice(None))
+        return self._have_between(members, 1)
 
-    def _have_between(self, members: NDArray[Any], some: slice) -> NDArray[np.bool_]:
-        """Whether one of the values is within the bounds of some vectors."""
-        low, high, known = self._lows[some], self._highs[some], self.known[some]
+    def _have_between(self, members: NDArray[Any], step: int) -> NDArray[np.bool_]:
+        """Whether one of the values is within the bounds of each vector, or of each `step`-th one."""
+        low, high, known = self._lows[::step], self._highs[::step], self.known[::step]
         following = np.searchsorted(members, low)
         found = known & (following < len(members))
         found[found] = members[following[found]] <= high[found]

@@ -181,10 +181,13 @@ class _CachedScan:
         steps = (*plan.steps, *plan.dynamic_filters())
         return [step for step in steps if self._is_together(step) or plan.order.is_worth(step)]
 
-    @staticmethod
-    def _is_together(step: FilterStep) -> bool:
+    def _is_together(self, step: FilterStep) -> bool:
         """Whether it is computed with others by one kernel."""
-        return not step.can_fail and is_selectable(step.predicate)
+
+        def has_dictionary(place: int) -> bool:
+            return self._held[step.columns[place]].dictionary is not None
+
+        return not step.can_fail and is_selectable(step.predicate, has_dictionary)
 
     def _filter(self, frame: _Columns, steps: Sequence[FilterStep]) -> CudaFrame | None:
         plan = self._work.plan

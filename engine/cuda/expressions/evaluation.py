@@ -6,22 +6,19 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-import pyarrow as pa
 import pylibcudf as plc
-from pylibcudf.binaryop import BinaryOperator
 
 from bamquery.data_types.type_groups import value_type
 from bamquery.engine.cuda.casts.cast import cast
 from bamquery.engine.cuda.comparisons import is_member
 from bamquery.engine.cuda.expressions.conditions import FORMS
+from bamquery.engine.cuda.expressions.dictionary_values import ask_dictionary
 from bamquery.engine.cuda.expressions.function_registry import FUNCTIONS
-from bamquery.engine.cuda.frames import CudaFrame, make_frame
+from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.kernels import Datum, Kernels, Operand
-from bamquery.engine.cuda.late_columns import LateColumn
-from bamquery.errors import ExecutionError, attach_place
+from bamquery.errors import attach_place
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal, Members, walk
 from bamquery.plan.interning import DIFFERENT_EACH_TIME
-from bamquery.plan.rewriting import substitute
 
 _MOST_PARTS: Final = 200
 """Of expressions, to be compared with each other: hashes go as deep as they do, whatever stack there is."""
@@ -100,33 +97,6 @@ def _compute(kernels: Kernels, expression: Expression, frame: CudaFrame) -> Datu
 
 
 def _of_dictionary(kernels: Kernels, expression: Expression, frame: CudaFrame) -> plc.Column | None:
-    """What is computed of a dictionary's values, and of null, looked up for the rows.
-
-    None where it depends on more than one column, or cannot be computed for a value that no row may have.
-    """
-    if not any(isinstance(one, LateColumn) and one.dictionary is not None for one in frame.held):
-        return None
-    used = {part.index: part for part in walk(expression) if isinstance(part, ColumnRef)}
-    if len(used) != 1:
-        return None
-    ((index, reference),) = used.items()
-    held = frame.held[index]
-    if not isinstance(held, LateColumn) or held.dictionary is None or _draws_at_random(expression):
-        return None
-    size = held.dictionary.size
-    if size >= frame.rows:
-        return None
-    nothing = kernels.nulls(1, value_type(reference.type))
-    values = make_frame([kernels.concatenate([held.dictionary.values, nothing])], size + 1)
-    references = [ColumnRef(0, reference.name, reference.type)] * (index + 1)
-    try:
-        answer = evaluate(kernels, substitute(expression, references), values)
-    except ExecutionError:
-        return None
-    computed = kernels.column(answer, size + 1)
-    places = held.places.column
-    if held.places.nulls:
-        beyond = kernels.test(BinaryOperator.GREATER, places, kernels.number(size, pa.int32()))
-        places = kernels.where(beyond, kernels.number(size, pa.int32()), places)
-    (found,) = kernels.gather([computed], places)
-    return found
+    """What is computed of a dictionary's values, looked up for the rows; None where that cannot be."""
+    answers = ask_dictionary(kernels, expression, frame)
+    return None if answers is None else kernels.gather([answers.column], answers.places)[0]

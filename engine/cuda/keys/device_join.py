@@ -32,7 +32,7 @@ from bamquery.engine.operators.join.device_join import DeviceJoin, several_rows_
 from bamquery.statement_context.cancellation import check_cancelled
 
 if TYPE_CHECKING:
-    from bamquery.engine.cuda.keys.join_table import CudaJoinTable, RunOnGpu
+    from bamquery.engine.cuda.keys.join_table import CudaJoinTable, RunOnGpu, SelectRows
 
 _ALONE: Final = ("left", "full", "single")
 """Kinds that have rows without a partner among their pairs."""
@@ -43,9 +43,15 @@ class CudaJoinProbe:
     """See `bamquery.engine.operators.join.device_join.DeviceProbe`."""
 
     def __init__(
-        self, kernels: Kernels, on_gpu: RunOnGpu, table: CudaJoinTable, work: DeviceJoin[CudaFrame]
+        self,
+        kernels: Kernels,
+        on_gpu: RunOnGpu,
+        select: SelectRows,
+        table: CudaJoinTable,
+        work: DeviceJoin[CudaFrame],
     ) -> None:
         self._kernels = kernels
+        self._select = select
         self._on_gpu = on_gpu
         self._table = table
         self._work = work
@@ -143,12 +149,15 @@ class CudaJoinProbe:
         begin = 0
         for end in both.ends:
             check_cancelled()
-            (truth,) = evaluate_columns(kernels, [condition.expression], both.rows_of_pairs(begin, end))
+            portion = both.rows_of_pairs(begin, end)
             some = [kernels.slice_column(column, begin, end) for column in (places, found)]
-            if self._work.kind == "mark":
-                unknown += kernels.keep(some[:1], kernels.is_null(truth))
-            kept.append(kernels.keep(some, truth))
             begin = end
+            if self._work.kind != "mark":
+                kept.append(kernels.gather(some, self._select(condition.expression, portion).column))
+                continue
+            (truth,) = evaluate_columns(kernels, [condition.expression], portion)
+            unknown += kernels.keep(some[:1], kernels.is_null(truth))
+            kept.append(kernels.keep(some, truth))
         places, found = (kernels.concatenate(columns) for columns in zip(*kept, strict=True))
         return _FilteredPairs(places, found, kernels.concatenate(unknown) if unknown else places)
 

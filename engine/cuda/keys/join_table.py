@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pylibcudf as plc
 from pylibcudf.types import TypeId
 
-from bamquery.engine.cuda.frames import CudaFrame, column_bytes, make_frame
+from bamquery.engine.cuda.frames import CudaFrame, CudaPositions, column_bytes, make_frame
 from bamquery.engine.cuda.kernels import INT64, Kernels, view_as
 from bamquery.engine.cuda.keys.device_join import CudaJoinProbe
 from bamquery.engine.cuda.keys.key_table import KeyTable
@@ -20,6 +20,7 @@ from bamquery.engine.cuda.keys.row_pairs import FoundPairs, RowPairs
 from bamquery.engine.cuda.transfer import record_batches as transfer
 from bamquery.engine.device import HostPositions
 from bamquery.engine.operators.join.device_join import DeviceJoin
+from bamquery.plan.expressions import Expression
 from bamquery.plan.nodes import Field
 
 Answer = TypeVar("Answer")
@@ -30,6 +31,10 @@ _PAIR_BYTES: Final = 16
 """Of a pair, and of a row while it is looked up."""
 _BITS: Final = {TypeId.FLOAT32: plc.DataType(TypeId.INT32), TypeId.FLOAT64: INT64}
 _PAIR: Final = (Field("found", pa.int32()), Field("position", pa.int32()))
+
+
+SelectRows: TypeAlias = Callable[[Expression, CudaFrame], CudaPositions]
+"""Finds the rows for which a condition is true."""
 
 
 class RunOnGpu(Protocol):
@@ -44,10 +49,17 @@ class CudaJoinTable:
     """See `bamquery.engine.device.JoinTable`. Rows are hashed once; each look-up reads the table."""
 
     def __init__(
-        self, kernels: Kernels, on_gpu: RunOnGpu, keys: CudaFrame, nulls_equal: Sequence[bool]
+        self,
+        kernels: Kernels,
+        on_gpu: RunOnGpu,
+        select: SelectRows,
+        keys: CudaFrame,
+        nulls_equal: Sequence[bool],
     ) -> None:
+        """`select`: gives the rows of a frame for which a condition is true."""
         self._kernels = kernels
         self._on_gpu = on_gpu
+        self._select = select
         self._copied = 0
         self._table = on_gpu("a join", lambda: self._make_table(keys, nulls_equal))
 
@@ -64,7 +76,7 @@ class CudaJoinTable:
 
     def start_join(self, work: DeviceJoin[CudaFrame]) -> CudaJoinProbe:
         """A join with the rows; see `bamquery.engine.operators.join.device_join`."""
-        return CudaJoinProbe(self._kernels, self._on_gpu, self, work)
+        return CudaJoinProbe(self._kernels, self._on_gpu, self._select, self, work)
 
     @property
     def is_unique(self) -> bool:

@@ -20,11 +20,16 @@ from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.pipeline.aggregate_text import OwnCells, aggregate_text
 from bamquery.engine.cuda.pipeline.cell_layout import MOST_WORDS, CellLayout
 from bamquery.engine.cuda.pipeline.group_cells import GroupCells
-from bamquery.engine.cuda.pipeline.input_columns import InputColumn, input_column, pack_inputs
+from bamquery.engine.cuda.pipeline.input_columns import (
+    InputColumn,
+    answers_column,
+    input_column,
+    pack_inputs,
+)
 from bamquery.engine.cuda.pipeline.program_kernels import first_line, tell_problem
 from bamquery.engine.cuda.pipeline.program_text import ProgramKernel, evaluate_text, pad_constants
 from bamquery.engine.cuda.session import CudaSession
-from bamquery.engine.pipeline.instructions import Program
+from bamquery.engine.pipeline.instructions import Input, Program
 from bamquery.engine.profiling.kernel_use import note_chunk
 from bamquery.errors import ExecutionError, GpuError, KernelError
 from bamquery.plan.expressions import ColumnRef
@@ -92,8 +97,6 @@ class GpuProgram:
         """`types`: of the outputs, as columns."""
         self._program = program
         self._types = tuple(types)
-        given = [one.expression for one in program.inputs]
-        self._computed = [expression for expression in given if not isinstance(expression, ColumnRef)]
         self._evaluating: dict[Variant, ProgramKernel] = {}
         self._aggregating: dict[Variant, tuple[ProgramKernel, CellLayout]] = {}
         self._lock = threading.Lock()
@@ -321,22 +324,27 @@ class GpuProgram:
         if self.is_given_up:
             note_chunk(by_kernel=False, problem=self._problem)
             return None
-        try:
-            answers = iter(evaluate_columns(kernels, self._computed, frame))
-        except ExecutionError:  # of a row, perhaps, that the statement does not ask about
-            note_chunk(by_kernel=False)
-            self._note_failure()
-            return None
-        columns = []
+        columns: list[InputColumn] = []
         for one in self._program.inputs:
-            held = (
-                frame.held[one.expression.index] if isinstance(one.expression, ColumnRef) else next(answers)
+            reference = one.expression
+            column = (
+                input_column(frame.held[reference.index], one.type)
+                if isinstance(reference, ColumnRef)
+                else answers_column(kernels, one, frame) or self._computed_column(kernels, one, frame)
             )
-            column = input_column(held, one.type)
             if column is None:
                 return None
             columns.append(column)
         return _InputColumns(tuple(columns), pack_inputs(columns), tuple(one.has_nulls for one in columns))
+
+    def _computed_column(self, kernels: Kernels, one: Input, frame: CudaFrame) -> InputColumn | None:
+        try:
+            (column,) = evaluate_columns(kernels, [one.expression], frame)
+        except ExecutionError:  # of a row, perhaps, that the statement does not ask about
+            note_chunk(by_kernel=False)
+            self._note_failure()
+            return None
+        return input_column(column, one.type)
 
 
 def codes_address(codes: plc.Column | None) -> int:

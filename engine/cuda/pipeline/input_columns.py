@@ -10,8 +10,12 @@ from typing import Final
 import pyarrow as pa
 import pylibcudf as plc
 
+from bamquery.engine.cuda.expressions.dictionary_values import ask_dictionary
+from bamquery.engine.cuda.frames import CudaFrame
+from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.late_columns import Held, LateColumn, column_of
 from bamquery.engine.cuda.libcudf_types import device_type
+from bamquery.engine.pipeline.instructions import Input
 
 _INPUT: Final = struct.Struct("<QQqQ")
 """An `Input` of registers.hpp: values, valid, first_bit, places."""
@@ -58,6 +62,15 @@ def input_column(held: Held, kind: pa.DataType) -> InputColumn | None:
     if isinstance(held, LateColumn) and not (held.is_made or held.places.nulls or held.dictionary):
         return InputColumn(held.source, held.places.column)
     return InputColumn(column_of(held))
+
+
+def answers_column(kernels: Kernels, one: Input, frame: CudaFrame) -> InputColumn | None:
+    """An input that is computed for the values of a dictionary, and loaded by the rows' places there."""
+    answers = ask_dictionary(kernels, one.expression, frame)
+    if answers is None:
+        return None
+    column = input_column(answers.column, one.type)
+    return None if column is None else InputColumn(column.column, answers.places)
 
 
 def pack_inputs(columns: Sequence[InputColumn]) -> bytes:

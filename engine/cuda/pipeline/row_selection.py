@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import struct
 import threading
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -15,13 +16,20 @@ import pyarrow as pa
 import rmm
 from numpy.typing import NDArray
 
+from bamquery.data_types.type_groups import value_type
 from bamquery.driver.gpu.device import GpuKernel
+from bamquery.engine.cuda.expressions.dictionary_values import has_dictionary, only_column
 from bamquery.engine.cuda.expressions.evaluation import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame, CudaPositions, column_from_buffers
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.launcher import WARPS
 from bamquery.engine.cuda.pipeline.gpu_program import Variant, pack_constants
-from bamquery.engine.cuda.pipeline.input_columns import InputColumn, input_column, pack_inputs
+from bamquery.engine.cuda.pipeline.input_columns import (
+    InputColumn,
+    answers_column,
+    input_column,
+    pack_inputs,
+)
 from bamquery.engine.cuda.pipeline.program_kernels import tell_problem
 from bamquery.engine.cuda.pipeline.program_text import ProgramKernel
 from bamquery.engine.cuda.pipeline.selection_text import selection_text
@@ -34,7 +42,7 @@ from bamquery.errors import GpuError, KernelError, MemoryLimitError
 from bamquery.plan.expressions import Call, ColumnRef, Expression, Members
 from bamquery.statement_context.cancellation import check_cancelled
 from bamquery.storage.format.layout import VECTOR_ROWS
-from bamquery.storage.format.storable_types import is_counted
+from bamquery.storage.format.storable_types import is_counted, is_string_like
 
 _KEPT: Final = 256
 """Programs: each is a few kilobytes."""
@@ -70,6 +78,13 @@ class RowSelection:
         self._flags = tuple(flags)
         self._sets = tuple(sets)
         self._operations = operations
+        asked = [only_column(one.expression) for one in program.inputs]
+        self._asked = tuple(
+            column.index
+            for column, one in zip(asked, program.inputs, strict=True)
+            if column is not None and not isinstance(one.expression, ColumnRef)
+        )
+        """Columns whose dictionaries are asked."""
         self._texts: dict[Variant, ProgramKernel] = {}
         self._lock = threading.Lock()
         self._failures = 0
@@ -78,7 +93,8 @@ class RowSelection:
         """Whether it costs less than calls of libcudf would."""
         if self._failures >= _MOST_FAILURES:
             return False
-        return bool(self._sets) or self._operations >= _LEAST_OPERATIONS or rows >= _MANY_ROWS
+        operations = self._operations + len(self._asked)
+        return bool(self._sets) or operations >= _LEAST_OPERATIONS or rows >= _MANY_ROWS
 
     def positions(
         self, kernels: Kernels, frame: CudaFrame, members: Sequence[Members], *, waits: bool = False
@@ -90,8 +106,8 @@ class RowSelection:
         Raises:
             CancelledError: the thread's query was cancelled.
         """
-        columns = self._input_columns(frame)
-        sets = None if columns is None else _make_sets(kernels.session, members)
+        columns = self._input_columns(kernels, frame)
+        sets = None if columns is None else _kept_sets(kernels.session, members)
         if columns is None or sets is None:
             return None
         nullable = Variant(tuple(column.has_nulls for column in columns))
@@ -132,8 +148,9 @@ class RowSelection:
         """Begin with the kernel of frames whose columns may have nulls or not; None: not known."""
         known: list[bool] = []
         for one in self._program.inputs:
-            assert isinstance(one.expression, ColumnRef)
-            has = nullable[one.expression.index]
+            column = only_column(one.expression)
+            assert column is not None
+            has = nullable[column.index]
             if has is None:
                 return
             known.append(has)
@@ -169,12 +186,20 @@ class RowSelection:
             self._texts[variant] = found
         return found
 
-    def _input_columns(self, frame: CudaFrame) -> list[InputColumn] | None:
-        """What the kernel loads; None where a column is not of the type that it is said to be."""
+    def asks_dictionaries(self, has_dictionary: Callable[[int], bool]) -> bool:
+        """Whether the columns have dictionaries whose values are to be asked."""
+        return all(map(has_dictionary, self._asked))
+
+    def _input_columns(self, kernels: Kernels, frame: CudaFrame) -> list[InputColumn] | None:
+        """What the kernel loads; None where a column is not what it is said to be."""
         columns = []
         for one in self._program.inputs:
-            assert isinstance(one.expression, ColumnRef)
-            column = input_column(frame.held[one.expression.index], one.type)
+            reference = one.expression
+            column = (
+                input_column(frame.held[reference.index], one.type)
+                if isinstance(reference, ColumnRef)
+                else answers_column(kernels, one, frame)
+            )
             if column is None:
                 return None
             columns.append(column)
@@ -191,6 +216,8 @@ def select_rows(kernels: Kernels, predicate: Expression, frame: CudaFrame) -> Cu
     """
     selection, sets = _find_selection(predicate)
     if selection is None or not selection.is_worth(frame.rows):
+        return None
+    if not selection.asks_dictionaries(functools.partial(has_dictionary, frame)):
         return None
     members = [one for _, one in sets]
     found = None
@@ -220,10 +247,13 @@ def start_compiling_selection(
     return True
 
 
-def is_selectable(predicate: Expression) -> bool:
-    """Whether a kernel computes a predicate whole, if its values are what they should be."""
+def is_selectable(predicate: Expression, has_dictionary: Callable[[int], bool]) -> bool:
+    """Whether a kernel computes a predicate whole, if its values are what they should be.
+
+    `has_dictionary`: of a column by its place, whether its rows refer to a dictionary.
+    """
     selection, _ = _find_selection(predicate)
-    return selection is not None
+    return selection is not None and selection.asks_dictionaries(has_dictionary)
 
 
 _InSets: TypeAlias = tuple[tuple[ColumnRef, Members], ...]
@@ -275,10 +305,33 @@ def _compile(conditions: tuple[Expression, ...], sets: tuple[ColumnRef, ...]) ->
             return None
         places.append(len(program.inputs))
         program.inputs.append(Input(column, column.type))
-    covered = all(isinstance(one.expression, ColumnRef) for one in program.inputs)
+    covered = all(isinstance(one.expression, ColumnRef) or _is_asked(one) for one in program.inputs)
     if not covered or len(program.inputs) > _MOST_COLUMNS or len(sets) > _MOST_SETS:
         return None
     return RowSelection(program, flags, places, builder.operations)
+
+
+def _is_asked(one: Input) -> bool:
+    """Whether an input may be asked of the values of a dictionary."""
+    column = only_column(one.expression)
+    return column is not None and is_string_like(value_type(column.type))
+
+
+_sets: dict[tuple[int, ...], tuple[tuple[weakref.ref[Members], ...], _Sets | None]] = {}
+"""Sets that a scan's chunks are looked at for, one after the other; they go with their values."""
+
+
+def _kept_sets(session: CudaSession, members: Sequence[Members]) -> _Sets | None:
+    """As `_make_sets`, made once for all chunks of a scan."""
+    key = (id(session), *map(id, members))
+    known = _sets.get(key)
+    if known is not None and all(one() is own for one, own in zip(known[0], members, strict=True)):
+        return known[1]
+    made = _make_sets(session, members)
+    if members:
+        weak = tuple(weakref.ref(one, lambda _: _sets.pop(key, None)) for one in members)
+        _sets[key] = weak, made
+    return made
 
 
 def _make_sets(session: CudaSession, members: Sequence[Members]) -> _Sets | None:

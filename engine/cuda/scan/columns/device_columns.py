@@ -48,12 +48,14 @@ class PlacesColumn(DeviceColumn):
         values: of the dictionaries, end to end; None: there are none.
         value_count: how many they are.
         value_kind: their type.
+        stays: whether they stay there, and rows of them are looked up late.
     """
 
     look_up: Callable[[rmm.DeviceBuffer, int], Held] | None = None
     values: plc.Column | None = None
     value_count: int = 0
     value_kind: pa.DataType | None = None
+    stays: bool = False
 
     def finish(self, board: CounterBoard) -> Held:
         """The dictionary's values."""

@@ -113,12 +113,11 @@ class Dictionaries:
         if any(values.null_count for values in read):
             return None
         every = pa.concat_arrays(read)
-        distinct = len(every.unique()) == len(every)
         values = libcudf_rows.upload_values(self._session, every)
         self._session.synchronize()  # before the array is let go of
         ends = np.cumsum([len(one) for one in read]).tolist()
         firsts = {str(f.path): end - len(one) for (f, _), end, one in zip(having, ends, read, strict=True)}
-        return self._kept.keep(key, JoinedDictionary(Dictionary(values, distinct=distinct), firsts))
+        return self._kept.keep(key, JoinedDictionary(Dictionary(values, every), firsts))
 
     def concatenate(self, column: ScanColumn, fragments: list[Fragment]) -> plc.Column | None:
         """The fragments' dictionaries of a column, end to end; None where none has a value.

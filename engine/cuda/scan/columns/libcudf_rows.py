@@ -50,8 +50,9 @@ def look_up(session: CudaSession, values: plc.Column, places: rmm.DeviceBuffer, 
 def late_rows(
     session: CudaSession, dictionary: Dictionary, places: rmm.DeviceBuffer, rows: int, *, nulls: bool
 ) -> Held:
-    """As `look_up`, once somebody asks for the values. `nulls`: whether places may be beyond the values."""
-    listed = RowPlaces.listed(column_from_buffers(pa.int32(), rows, places), nulls=nulls)
+    """As `look_up`, once somebody asks for the values. `nulls`: whether some place is right behind them."""
+    found = column_from_buffers(pa.int32(), rows, places)
+    listed = RowPlaces.listed(found, nulls=nulls, at_end=True)
     return LateColumn(kernels_of(session), dictionary.values, listed, dictionary)
 
 

@@ -91,6 +91,7 @@ def decode(
         values=values,
         value_count=size,
         value_kind=column.value_kind,
+        stays=joined is not None,
     )
     return found, CodesCheck(column.name, bad)
 

@@ -22,11 +22,13 @@ _PASSES_OR_NULL: Final = Call("or", (Call("is_null", (_PASSES,), pa.bool_()), _P
 def asks_values(step: FilterStep, column: PlacesColumn) -> bool:
     """Whether values tell which rows pass the step, of which `column` is the only one, and are fewer.
 
-    Where some value makes the condition an error, rows with that value may be none.
+    Values of dictionaries that stay joined are asked wherever their columns are. Where some value makes the
+    condition an error, rows with that value may be none.
     """
     return (
         not step.can_fail
         and column.values is not None
+        and not column.stays
         and column.value_count < column.rows
         and not any(isinstance(e, Call) and e.function in DIFFERENT_EACH_TIME for e in walk(step.predicate))
     )

@@ -37,9 +37,8 @@ def late_frame(device: Any, *, nulls: bool = True) -> Any:
     number, places, plain = device.from_arrow(batch).columns
     (values,) = device.from_arrow(pa.record_batch([pa.array(WORDS, pa.large_string())], names=["w"])).columns
     whole = RowPlaces.run(kernels, 0, ROWS, whole=True)
-    word = LateColumn(
-        kernels, values, RowPlaces.listed(places, nulls=nulls), Dictionary(values, distinct=False)
-    )
+    dictionary = Dictionary(values, pa.array(WORDS, pa.large_string()))
+    word = LateColumn(kernels, values, RowPlaces.listed(places, nulls=nulls), dictionary)
     return make_frame([LateColumn(kernels, number, whole), word, plain], ROWS)
 
 
@@ -125,8 +124,8 @@ def test_a_distinct_dictionary_needs_no_numbers(device: Any) -> None:
     places = positions(device, [0, 2**31 - 1, 2, 3]).column
     (values,) = device.from_arrow(pa.record_batch([pa.array(["a", "b"])], ["w"])).columns
     listed = RowPlaces.listed(places, nulls=True)
-    codes = Dictionary(values, distinct=True).key_codes(device.kernels, listed, pytest.fail)
-    assert codes.values() == [0, 2**31 - 1, 2**31 - 1, 2**31 - 1]
+    codes = Dictionary(values, pa.array(["a", "b"])).key_codes(device.kernels, listed, pytest.fail)
+    assert codes.values() == [0, 2, 2, 2]
 
 
 @pytest.mark.parametrize(
@@ -146,6 +145,35 @@ def test_each_value_is_asked_once(device: Any, expression: Expression) -> None:
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("nulls", [True, False])
+@pytest.mark.parametrize("beyond", [True, False])
+def test_kernels_look_dictionaries_up(
+    device: Any, monkeypatch: pytest.MonkeyPatch, nulls: bool, beyond: bool
+) -> None:
+    """Conditions on words and numbers together are one kernel, whose rows the operators select, too.
+
+    `beyond`: rows are null because they were taken from nowhere.
+    """
+    late = late_frame(device, nulls=nulls)
+    if beyond:
+        late = device.take_or_null(late, np.arange(-3, ROWS).clip(-1))
+    below = Call("less", (ColumnRef(0, "n", pa.int64()), Literal(pa.scalar(30, pa.int64()))), pa.bool_())
+    fig = Call("equal", (WORD, Literal(pa.scalar("fig", pa.large_string()))), pa.bool_())
+    nothing = Call("is_null", (WORD,), pa.bool_())
+    for condition in (
+        Call("and", (below, fig), pa.bool_()),
+        Call("or", (fig, below), pa.bool_()),
+        Call("and", (below, Call("not", (fig,), pa.bool_())), pa.bool_()),
+        Call("or", (Call("and", (fig, below), pa.bool_()), nothing), pa.bool_()),
+    ):
+        wanted = device.read_positions(device.matching_positions(condition, copied(device, late))).tolist()
+        with monkeypatch.context() as patch:
+            patch.setattr(type(device), "_mask", None)
+            found = device.read_positions(device.matching_positions(condition, late)).tolist()
+        assert found == wanted
+        assert found
+
+
 def test_a_value_that_no_row_has_fails_nobody(device: Any) -> None:
     """One of the dictionary's numbers has no room in eight bits: rows are cast that do not have it."""
     from bamquery.engine.cuda.frames import make_frame
@@ -155,7 +183,7 @@ def test_a_value_that_no_row_has_fails_nobody(device: Any) -> None:
     (values,) = device.from_arrow(batch).columns
     places = positions(device, [0, 2, 2, 0]).column
     listed = RowPlaces.listed(places, nulls=False)
-    frame = make_frame([LateColumn(device.kernels, values, listed, Dictionary(values, distinct=True))], 4)
+    frame = make_frame([LateColumn(device.kernels, values, listed, Dictionary(values, batch.column(0)))], 4)
     narrow = Cast(ColumnRef(0, "n", pa.int64()), pa.int8())
     found = rows(device, device.evaluate([narrow], frame), [Field("n", pa.int8())])
     assert [row["n"] for row in found] == [7, 9, 9, 7]

@@ -32,7 +32,11 @@ def test_lost_values(device: Device[Any]) -> None:
 
 
 def test_what_kernels_select_by(device: Device[Any]) -> None:
-    """Texts, and sets of numbers that have no words, are left to libcudf."""
+    """Texts that are in no dictionary, and sets of numbers that have no words, are left to libcudf."""
+
+    def never(_: int) -> bool:
+        return False
+
     module = importlib.import_module("bamquery.engine.cuda.pipeline.row_selection")
     less = Call("less", (X, Literal(pa.scalar(5, LONG))), BOOL)
     member = Call("in", (X, Members(pa.array([1, 2, 3], LONG))), BOOL)
@@ -40,10 +44,11 @@ def test_what_kernels_select_by(device: Device[Any]) -> None:
     like = Call("like", (name, Literal(pa.scalar("a%", pa.large_string()))), BOOL)
     wide = ColumnRef(2, "wide", pa.uint64())
     of_wide = Call("in", (wide, Members(pa.array([1], pa.uint64()))), BOOL)
-    assert module.is_selectable(Call("and", (less, member), BOOL))
-    assert not module.is_selectable(Call("and", (less, like), BOOL))
-    assert not module.is_selectable(of_wide)
-    assert not module.is_selectable(Call("or", (less, member), BOOL))
+    assert module.is_selectable(Call("and", (less, member), BOOL), never)
+    assert not module.is_selectable(Call("and", (less, like), BOOL), never)
+    assert module.is_selectable(Call("and", (less, like), BOOL), lambda place: place == 1)
+    assert not module.is_selectable(of_wide, never)
+    assert not module.is_selectable(Call("or", (less, member), BOOL), never)
 
 
 def test_kernels_are_what_selects(device: Device[Any], monkeypatch: pytest.MonkeyPatch) -> None:

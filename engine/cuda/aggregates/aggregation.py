@@ -262,7 +262,7 @@ class CudaAggregation:
         assert self._reducing is not None
         every = [one for some in reductions for one in some]
         flat = list({id(one): one for one in every}.values())  # an average's sum may be a sum, too
-        if keys and rows and all(one.is_hashed for one in flat):
+        if flat and keys and rows and all(one.is_hashed for one in flat):
             found, reduced = reduce_by_keys(kernels, [column_of(key) for key in keys], rows, flat)
             groups = found[0].size()
         else:

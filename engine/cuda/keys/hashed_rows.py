@@ -8,10 +8,11 @@ from typing import Final
 
 import pyarrow as pa
 import pylibcudf as plc
+from pylibcudf.types import TypeId
 
 from bamquery.engine.cuda.frames import column_from_buffers
 from bamquery.engine.cuda.kernels import Kernels
-from bamquery.engine.cuda.keys.key_columns import MOST_KEYS, pack_columns
+from bamquery.engine.cuda.keys.key_columns import MOST_KEYS, pack_column, pack_columns
 from bamquery.engine.cuda.late_columns import Held
 from bamquery.engine.cuda.launcher import WARPS
 
@@ -19,6 +20,10 @@ _EMPTY_BYTE: Final = 0xFF
 _FEW: Final = 1 << 20
 """Places of a table that is tried first: groups are few, mostly, and such a table stays in the cache."""
 _MOST_PLACES: Final = 1 << 32
+_MANY_ROWS: Final = 1 << 20
+"""From which on it is looked whether rows come in the order of their key, as tables are often stored."""
+_COUNTED: Final = frozenset({TypeId.INT32, TypeId.INT64, TypeId.TIMESTAMP_DAYS})
+"""Keys whose order is that of their words."""
 _FILE: Final = "keys/group_rows"
 _VECTOR: Final = 1024
 _INT32: Final = pa.int32()
@@ -39,6 +44,39 @@ class HashedGroups:
     groups: int
 
 
+def _number_runs(kernels: Kernels, key: plc.Column, rows: int) -> HashedGroups | None:
+    """Groups of rows that come ordered by a number; None where they do not."""
+    session = kernels.session
+    launcher, stream = session.launcher, session.driver_stream
+    vectors = -(-rows // _VECTOR)
+    bits = session.allocate(4 * 32 * vectors, "GROUP BY")
+    before = session.allocate(4 * 32 * vectors, "GROUP BY")
+    counts = session.allocate(4 * vectors, "GROUP BY")
+    offsets = session.allocate(4 * (vectors + 1), "GROUP BY")
+    status = session.read_back.take(2)
+    launcher.start(
+        launcher.kernel(_FILE, "keys_runs"),
+        *(pack_column(key), rows, status.address, bits.ptr, before.ptr, counts.ptr),
+        grid=launcher.grid(vectors, WARPS),
+        stream=stream,
+    )
+    launcher.prefix_sums(counts.ptr, vectors, offsets.ptr, status.address + 4, stream)
+    unordered, groups = session.read_back.read(status)
+    if unordered:
+        return None
+    codes = session.allocate(4 * rows, "GROUP BY")
+    firsts = session.allocate(4 * groups, "GROUP BY")
+    launcher.start(
+        launcher.kernel(_FILE, "keys_number_runs"),
+        *(rows, bits.ptr, before.ptr, offsets.ptr, codes.ptr, firsts.ptr),
+        grid=launcher.grid(rows),
+        stream=stream,
+    )
+    return HashedGroups(
+        column_from_buffers(_INT32, rows, codes), column_from_buffers(_INT32, groups, firsts), groups
+    )
+
+
 def takes_keys(keys: Sequence[Held]) -> bool:
     """Whether kernels compare so many columns; all types that keys have are such as they compare."""
     return len(keys) <= MOST_KEYS
@@ -52,6 +90,10 @@ def hash_groups(kernels: Kernels, keys: Sequence[plc.Column], rows: int) -> Hash
     """
     session = kernels.session
     launcher, stream = session.launcher, session.driver_stream
+    if rows >= _MANY_ROWS and len(keys) == 1 and keys[0].type().id() in _COUNTED:
+        runs = None if keys[0].null_count() else _number_runs(kernels, keys[0], rows)
+        if runs is not None:
+            return runs
     packed = pack_columns(keys)
     places = session.allocate(4 * rows, "GROUP BY")
     vectors = -(-rows // _VECTOR)

@@ -22,6 +22,8 @@ from bamquery.engine.operators.join.partitions import PARTITIONS
 from bamquery.engine.operators.join.probe import JoinProbe
 from bamquery.engine.operators.join.strategy import JoinTask, ProbeRows
 
+_MOST_ROWS: Final = 1 << 30
+"""Build rows that a device finds in one table which is not the host's: all that its columns have room for."""
 _MANY_ROWS: Final = 1 << 22
 """Build rows beyond which a table of all takes long, without a chance to stop, and is slow to look up in."""
 _AT_ONCE: Final = 4
@@ -66,7 +68,8 @@ class InMemoryJoin(Generic[Frame]):
             context.check_cancelled()
             self._summary.add(frame)
         rows = sum(map(device.row_count, frames))
-        if task.level == 0 and condition.build_keys and rows > _MANY_ROWS * device.task_size:
+        most = _MANY_ROWS if device.capabilities.on_host else _MOST_ROWS
+        if task.level == 0 and condition.build_keys and rows > most:
             return make_build_partitions(context, frames, condition, task.memory)
         no_pairs = task.kind != "mark" and condition.is_never_true
         frames = [device.empty(task.build_fields), *frames]

@@ -16,6 +16,7 @@ from pylibcudf.types import TypeId
 from bamquery.data_types.type_groups import value_type
 from bamquery.engine.cuda.aggregates.aggregation import CudaAggregation
 from bamquery.engine.cuda.cache.cached_scan import scan_columns
+from bamquery.engine.cuda.cache.late_columns import concatenate_rows, take_rows
 from bamquery.engine.cuda.capabilities import CUDA
 from bamquery.engine.cuda.device_memory import memory_errors
 from bamquery.engine.cuda.expressions.evaluation import evaluate_columns
@@ -24,7 +25,6 @@ from bamquery.engine.cuda.kernels import INT64, kernels_of
 from bamquery.engine.cuda.keys.join_table import CudaJoinTable, comparable
 from bamquery.engine.cuda.keys.portions import row_width
 from bamquery.engine.cuda.keys.sorting import sort_frame
-from bamquery.engine.cuda.late_columns import concatenate_rows, take_rows
 from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.pipeline.compiled_aggregates import compile_aggregates
 from bamquery.engine.cuda.pipeline.compiled_expressions import compiled_columns, start_compiling

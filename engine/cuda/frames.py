@@ -11,7 +11,7 @@ import pylibcudf as plc
 from pylibcudf.span import Span
 from pylibcudf.types import TypeId
 
-from bamquery.engine.cuda.late_columns import Held, LateColumn, column_of
+from bamquery.engine.cuda.cache.late_columns import Held, LateColumn, column_of
 from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.plan.expressions import Expression
 

@@ -20,8 +20,8 @@ from pylibcudf.copying import OutOfBoundsPolicy
 from pylibcudf.types import TypeId
 from pylibcudf.unary import UnaryOperator
 
+from bamquery.engine.cuda.cache.late_columns import LateColumn, slice_rows, take_rows
 from bamquery.engine.cuda.frames import CudaFrame, make_frame
-from bamquery.engine.cuda.late_columns import LateColumn, slice_rows, take_rows
 from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.cuda.transfer.upload import upload

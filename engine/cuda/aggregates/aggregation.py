@@ -18,12 +18,12 @@ from bamquery.engine.cuda.aggregates.accumulator import (
 from bamquery.engine.cuda.aggregates.reductions import Reduction, reduce_by_codes, reduce_by_keys
 from bamquery.engine.cuda.aggregates.registry import accumulator_of
 from bamquery.engine.cuda.aggregates.value_lists import flatten_lists, group_codes, list_lengths, make_lists
+from bamquery.engine.cuda.cache.late_columns import Held, column_of
 from bamquery.engine.cuda.device_memory import memory_errors
 from bamquery.engine.cuda.expressions.evaluation import evaluate_columns, repeated_parts
 from bamquery.engine.cuda.frames import CudaFrame, column_bytes, frame_sharing, make_frame
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.keys.grouping import GroupCodes, group_rows
-from bamquery.engine.cuda.late_columns import Held, column_of
 from bamquery.engine.cuda.pipeline.compiled_aggregates import compile_aggregates
 from bamquery.engine.cuda.transfer.record_batches import download
 from bamquery.engine.cuda.transfer.upload import upload

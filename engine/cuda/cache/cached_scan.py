@@ -12,9 +12,9 @@ from bamquery.engine.cuda.cache.column_cache import (
     cached,
     column_key,
 )
+from bamquery.engine.cuda.cache.late_columns import Held, LateColumn, RowPlaces
 from bamquery.engine.cuda.frames import CudaFrame, make_frame
 from bamquery.engine.cuda.kernels import Kernels
-from bamquery.engine.cuda.late_columns import LateColumn, RowPlaces
 from bamquery.engine.cuda.pipeline.row_selection import is_selectable
 from bamquery.engine.cuda.scan.scan import scan_on_gpu
 from bamquery.engine.cuda.session import CudaSession
@@ -151,10 +151,7 @@ class _CachedScan:
         self._rows = sum(fragment.rows for fragment in work.fragments)
         places = RowPlaces.run(kernels, 0, self._rows, whole=True)
         self._held = {
-            schema.get_field_index(name): one.column
-            if isinstance(one.column, LateColumn)
-            else LateColumn(kernels, one.column, places)
-            for name, one in held.items()
+            schema.get_field_index(name): _late(kernels, one.column, places) for name, one in held.items()
         }
 
     def frames(self) -> Generator[CudaFrame, None, None]:
@@ -229,6 +226,13 @@ class _CachedScan:
                     figures.cached += 1
                     figures.rows_needed += rows
                     figures.bytes_needed += self._sizes[column] * rows // self._rows
+
+
+def _late(kernels: Kernels, column: Held, places: RowPlaces) -> LateColumn:
+    """The cache's column for this scan: what is copied of it goes with the scan's frames."""
+    if isinstance(column, LateColumn):
+        return column.move(column.places)
+    return LateColumn(kernels, column, places)
 
 
 class _Columns:

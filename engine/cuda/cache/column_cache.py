@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from bamquery.engine.cuda.cache.late_columns import Held, LateColumn, column_of
 from bamquery.engine.cuda.frames import column_bytes
-from bamquery.engine.cuda.late_columns import Held, LateColumn, column_of
 from bamquery.engine.profiling.cache_use import CacheUse
 from bamquery.storage.fragments.fragment import Fragment
 

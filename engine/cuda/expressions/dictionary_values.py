@@ -10,9 +10,9 @@ import pylibcudf as plc
 
 from bamquery.data_types.type_groups import value_type
 from bamquery.engine import host_evaluation
+from bamquery.engine.cuda.cache.late_columns import Dictionary, LateColumn
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.kernels import Kernels
-from bamquery.engine.cuda.late_columns import Dictionary, LateColumn
 from bamquery.engine.cuda.transfer.upload import upload
 from bamquery.engine.pipeline.outputs import may_be_kept
 from bamquery.errors import ExecutionError
@@ -70,7 +70,7 @@ def ask_dictionary(kernels: Kernels, expression: Expression, frame: CudaFrame) -
     own = ColumnRef(0, reference.name, value_type(reference.type))
     moved = substitute(expression, [own] * (reference.index + 1))
     column = _answers(kernels, moved, dictionary, nulls=held.places.nulls)
-    return None if column is None else DictionaryAnswers(column, held.places.within(kernels, dictionary.size))
+    return None if column is None else DictionaryAnswers(column, held.places.clamp(kernels, dictionary.size))
 
 
 def _answers(

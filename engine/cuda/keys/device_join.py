@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pylibcudf as plc
 
+from bamquery.engine.cuda.cache.late_columns import Held, column_of, slice_rows, take_rows
 from bamquery.engine.cuda.expressions.evaluation import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame, make_frame
 from bamquery.engine.cuda.kernels import Kernels
@@ -26,7 +27,6 @@ from bamquery.engine.cuda.keys.portions import (
     string_lengths,
 )
 from bamquery.engine.cuda.keys.row_pairs import RowFlags, RowPairs, pairs_and_rows_alone
-from bamquery.engine.cuda.late_columns import Held, column_of, slice_rows, take_rows
 from bamquery.engine.cuda.vectors import Vector
 from bamquery.engine.operators.join.device_join import DeviceJoin, several_rows_error
 from bamquery.statement_context.cancellation import check_cancelled

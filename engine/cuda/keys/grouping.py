@@ -14,9 +14,9 @@ from pylibcudf.aggregation import Aggregation
 from pylibcudf.groupby import GroupBy, GroupByRequest
 from pylibcudf.types import NullOrder, NullPolicy, Order, TypeId
 
+from bamquery.engine.cuda.cache.late_columns import Held, LateColumn, column_of, take_rows
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.keys.hashed_rows import hash_groups, takes_keys
-from bamquery.engine.cuda.late_columns import Held, LateColumn, column_of, take_rows
 
 _FLOATS = (TypeId.FLOAT32, TypeId.FLOAT64)
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pylibcudf as plc
 from pylibcudf.types import TypeId
 
+from bamquery.engine.cuda.cache.late_columns import Held
 from bamquery.engine.cuda.frames import column_from_buffers
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.keys.key_columns import MOST_KEYS, pack_column, pack_columns
-from bamquery.engine.cuda.late_columns import Held
 from bamquery.engine.cuda.launcher import WARPS
 
 _EMPTY_BYTE: Final = 0xFF

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pylibcudf as plc
 from pylibcudf.types import TypeId
 
+from bamquery.engine.cuda.cache.late_columns import Held, LateColumn
 from bamquery.engine.cuda.frames import column_bytes, make_frame
 from bamquery.engine.cuda.kernels import INT64, Kernels
-from bamquery.engine.cuda.late_columns import Held, LateColumn
 from bamquery.engine.cuda.transfer import record_batches as transfer
 from bamquery.engine.cuda.vectors import Vector
 from bamquery.plan.nodes import Field

@@ -8,10 +8,10 @@ from typing import Final
 import pylibcudf as plc
 from pylibcudf.types import NullOrder, Order, TypeId
 
+from bamquery.engine.cuda.cache.late_columns import take_rows
 from bamquery.engine.cuda.expressions.evaluation import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame, make_frame
 from bamquery.engine.cuda.kernels import INT64, Kernels
-from bamquery.engine.cuda.late_columns import take_rows
 from bamquery.plan.nodes import SortKey
 
 _FLOATS: Final = (TypeId.FLOAT32, TypeId.FLOAT64)

@@ -10,10 +10,10 @@ from typing import Final
 import pyarrow as pa
 import pylibcudf as plc
 
+from bamquery.engine.cuda.cache.late_columns import Held, LateColumn, column_of
 from bamquery.engine.cuda.expressions.dictionary_values import ask_dictionary
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.kernels import Kernels
-from bamquery.engine.cuda.late_columns import Held, LateColumn, column_of
 from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.pipeline.instructions import Input
 

@@ -9,8 +9,8 @@ import numpy as np
 import pylibcudf as plc
 from numpy.typing import NDArray
 
+from bamquery.engine.cuda.cache.late_columns import Held, column_of
 from bamquery.engine.cuda.frames import CudaFrame, CudaPositions, make_frame
-from bamquery.engine.cuda.late_columns import Held, column_of
 from bamquery.engine.cuda.scan.chunk.row_selection import (
     PassedRows,
     Selection,

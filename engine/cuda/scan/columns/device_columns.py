@@ -9,8 +9,8 @@ import pyarrow as pa
 import pylibcudf as plc
 import rmm
 
+from bamquery.engine.cuda.cache.late_columns import Held
 from bamquery.engine.cuda.frames import column_from_buffers
-from bamquery.engine.cuda.late_columns import Held
 from bamquery.engine.cuda.scan.resources.counter_board import CounterBoard, Slot
 
 

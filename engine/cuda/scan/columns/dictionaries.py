@@ -17,8 +17,8 @@ import pyarrow as pa
 import pylibcudf as plc
 from numpy.typing import NDArray
 
+from bamquery.engine.cuda.cache.late_columns import Dictionary
 from bamquery.engine.cuda.frames import CudaFrame
-from bamquery.engine.cuda.late_columns import Dictionary
 from bamquery.engine.cuda.scan.columns import libcudf_rows
 from bamquery.engine.cuda.scan.columns.scan_column import ScanColumn
 from bamquery.engine.cuda.session import CudaSession
@@ -30,8 +30,10 @@ from bamquery.storage.readers.block_reader import ReadCounters
 _MOST_VALUES: Final = 1 << 16
 """Of all fragments' dictionaries that stay joined."""
 _MOST_BYTES: Final = 4 << 20
-_KEPT: Final = 256
-"""Joined dictionaries: a gigabyte at most."""
+_KEPT_BYTES: Final = 64 << 20
+"""Of joined dictionaries that nobody uses now."""
+_KEPT_PART: Final = 32
+"""Part of `gpu_memory_limit` that these take at most."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +48,21 @@ class JoinedDictionary:
     dictionary: Dictionary
     firsts: Mapping[str, int]
 
+    @property
+    def nbytes(self) -> int:
+        """Memory of the values on the GPU, about."""
+        return int(self.dictionary.host.nbytes)
+
 
 class KeptDictionaries:
     """Joined dictionaries of a GPU, those that were used last; thread-safe."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int | None) -> None:
+        """`limit`: `gpu_memory_limit`."""
         self._lock = threading.Lock()
         self._held: OrderedDict[tuple[tuple[str, int], ...], JoinedDictionary] = OrderedDict()
+        self._most = _KEPT_BYTES if limit is None else min(limit // _KEPT_PART, _KEPT_BYTES)
+        self._bytes = 0
 
     def find(self, key: tuple[tuple[str, int], ...]) -> JoinedDictionary | None:
         """Those of some files at some places."""
@@ -66,14 +76,20 @@ class KeptDictionaries:
         """Let go of all."""
         with self._lock:
             self._held.clear()
+            self._bytes = 0
 
     def keep(self, key: tuple[tuple[str, int], ...], joined: JoinedDictionary) -> JoinedDictionary:
         """Hold them, or take those that somebody else held meanwhile."""
         with self._lock:
-            found = self._held.setdefault(key, joined)
-            if len(self._held) > _KEPT:
-                self._held.popitem(last=False)
-            return found
+            found = self._held.get(key)
+            if found is not None:
+                return found
+            self._held[key] = joined
+            self._bytes += joined.nbytes
+            while self._bytes > self._most:
+                _, last = self._held.popitem(last=False)
+                self._bytes -= last.nbytes
+            return joined
 
 
 class Dictionaries:
@@ -88,7 +104,7 @@ class Dictionaries:
         """By column and file; of the fragments of the last two chunks that needed them."""
         self._before: dict[str, set[str]] = {}
 
-    def joined(self, column: ScanColumn) -> JoinedDictionary | None:
+    def join_all(self, column: ScanColumn) -> JoinedDictionary | None:
         """The dictionaries of all of the scan's fragments; None where they are large, or have no value.
 
         Raises:

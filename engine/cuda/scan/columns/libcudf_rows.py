@@ -12,10 +12,10 @@ import rmm
 from pylibcudf.copying import OutOfBoundsPolicy
 from pylibcudf.types import TypeId
 
+from bamquery.engine.cuda.cache.late_columns import Dictionary, Held, LateColumn, RowPlaces
 from bamquery.engine.cuda.device_memory import memory_errors
 from bamquery.engine.cuda.frames import column_from_buffers
 from bamquery.engine.cuda.kernels import kernels_of
-from bamquery.engine.cuda.late_columns import Dictionary, Held, LateColumn, RowPlaces
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.cuda.transfer.upload import upload
 

@@ -10,7 +10,7 @@ import pylibcudf as plc
 import rmm
 from numpy.typing import NDArray
 
-from bamquery.engine.cuda.late_columns import Dictionary, Held
+from bamquery.engine.cuda.cache.late_columns import Dictionary, Held
 from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory
 from bamquery.engine.cuda.scan.chunk.row_selection import Selection
 from bamquery.engine.cuda.scan.columns import libcudf_rows
@@ -46,7 +46,7 @@ class CodesCheck:
 def prepare(chunk: ChunkMemory, column: ScanColumn, wanted: NDArray[np.bool_] | None) -> None:
     """Have the dictionaries that `decode` will need copied: before kernels are started that take long."""
     dictionaries = chunk.state.dictionaries
-    if dictionaries.joined(column) is None:
+    if dictionaries.join_all(column) is None:
         dictionaries.concatenate(column, [f for f in _used_fragments(chunk, wanted) if f is not None])
 
 
@@ -62,7 +62,7 @@ def decode(
     `wanted`: vectors of the pieces that have selected rows; the others' dictionaries are left out.
     """
     state, rows = chunk.state, selection.rows
-    joined = state.dictionaries.joined(column)
+    joined = state.dictionaries.join_all(column)
     values: plc.Column | None
     if joined is not None:
         values, size = joined.dictionary.values, joined.dictionary.size
@@ -101,7 +101,7 @@ def count_string_bytes(
 ) -> Slot:
     """Start to add up the bytes of the strings at places that `decode` gave; two words get them."""
     dictionaries = chunk.state.dictionaries
-    joined = dictionaries.joined(column)
+    joined = dictionaries.join_all(column)
     used = [fragment for fragment in _used_fragments(chunk, wanted) if fragment is not None]
     if joined is not None:
         used = [fragment for fragment in chunk.state.work.fragments if str(fragment.path) in joined.firsts]

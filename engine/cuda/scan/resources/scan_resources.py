@@ -41,7 +41,7 @@ class ScanResources:
         self.maps: Final = PinnedFiles(gpu)
         self.launcher: Final[Launcher] = session.launcher
         self.runs: Final = ResidentRuns(self.blocks, self.launcher)
-        self.dictionaries: Final = KeptDictionaries()
+        self.dictionaries: Final = KeptDictionaries(session.limit)
         self.host_times: Final = HostTimes()
         self.profiles: Final[dict[tuple[Path | None, str], GpuProfile]] = {}
         """What was measured of this GPU, by where that is kept and what it was measured for."""

@@ -25,8 +25,8 @@ WORD = ColumnRef(1, "word", pa.large_string())
 
 def late_frame(device: Any, *, nulls: bool = True) -> Any:
     """A number that is late, a word of a dictionary, and a number that is there."""
+    from bamquery.engine.cuda.cache.late_columns import Dictionary, LateColumn, RowPlaces
     from bamquery.engine.cuda.frames import make_frame
-    from bamquery.engine.cuda.late_columns import Dictionary, LateColumn, RowPlaces
 
     kernels = device.kernels
     codes = CODES if nulls else [code % 4 for code in CODES]
@@ -55,7 +55,7 @@ def rows(device: Any, frame: Any, fields: list[Field] = FIELDS) -> list[dict[str
 
 
 def is_late(frame: Any) -> list[bool]:
-    from bamquery.engine.cuda.late_columns import LateColumn
+    from bamquery.engine.cuda.cache.late_columns import LateColumn
 
     return [isinstance(one, LateColumn) for one in frame.held]
 
@@ -119,7 +119,7 @@ def test_groups_by_values_of_a_dictionary(device: Any, nulls: bool) -> None:
 
 
 def test_a_distinct_dictionary_needs_no_numbers(device: Any) -> None:
-    from bamquery.engine.cuda.late_columns import Dictionary, RowPlaces
+    from bamquery.engine.cuda.cache.late_columns import Dictionary, RowPlaces
 
     places = positions(device, [0, 2**31 - 1, 2, 3]).column
     (values,) = device.from_arrow(pa.record_batch([pa.array(["a", "b"])], ["w"])).columns
@@ -176,8 +176,8 @@ def test_kernels_look_dictionaries_up(
 
 def test_a_value_that_no_row_has_fails_nobody(device: Any) -> None:
     """One of the dictionary's numbers has no room in eight bits: rows are cast that do not have it."""
+    from bamquery.engine.cuda.cache.late_columns import Dictionary, LateColumn, RowPlaces
     from bamquery.engine.cuda.frames import make_frame
-    from bamquery.engine.cuda.late_columns import Dictionary, LateColumn, RowPlaces
 
     batch = pa.record_batch([pa.array([7, 300, 9], pa.int64())], ["n"])
     (values,) = device.from_arrow(batch).columns

@@ -87,7 +87,7 @@ class RowPlaces:
         at_end = self.at_end and not nullify
         return RowPlaces(positions.size(), find, nulls=self.nulls or nullify, at_end=at_end)
 
-    def within(self, kernels: Kernels, end: int) -> plc.Column:
+    def clamp(self, kernels: Kernels, end: int) -> plc.Column:
         """The places in a source of so many rows; those of rows that are null are right behind it."""
         if not self.nulls or self.at_end:
             return self.column
@@ -178,7 +178,7 @@ class Dictionary:
                 return kernels.fill_null(found, kernels.number(_BEYOND, pa.int32()))
         elif places.nulls:
             # A row that is null may be at any place beyond the last one.
-            return places.within(kernels, self.size)
+            return places.clamp(kernels, self.size)
         return found
 
 
@@ -228,7 +228,7 @@ class LateColumn:
         (found,) = kernels.gather([self.source], places.column, nullify=places.nulls)
         return found
 
-    def at(self, places: RowPlaces) -> LateColumn:
+    def move(self, places: RowPlaces) -> LateColumn:
         """The same source's rows elsewhere."""
         return LateColumn(self._kernels, self.source, places, self.dictionary)
 
@@ -257,7 +257,7 @@ def take_rows(
         places = column.places
         if id(places) not in moved:
             moved[id(places)] = places.take(kernels, positions, nullify=nullify)
-        found.append(column.at(moved[id(places)]))
+        found.append(column.move(moved[id(places)]))
     return found
 
 
@@ -275,7 +275,7 @@ def slice_rows(kernels: Kernels, columns: Sequence[Held], start: int, end: int) 
         places = column.places
         if id(places) not in moved:
             moved[id(places)] = places.slice(kernels, start, end)
-        found.append(column.at(moved[id(places)]))
+        found.append(column.move(moved[id(places)]))
     return found
 
 
@@ -291,5 +291,5 @@ def concatenate_rows(kernels: Kernels, frames: Sequence[Sequence[Held]]) -> list
         key = tuple(id(column.places) for column in late)
         if key not in joined:
             joined[key] = _join_places(kernels, [column.places for column in late])
-        found.append(late[0].at(joined[key]))
+        found.append(late[0].move(joined[key]))
     return found

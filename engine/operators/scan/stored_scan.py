@@ -316,6 +316,8 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         names = list(self._scan_profile.columns)
         zone_maps = context.settings.zone_maps
         limits = ChunkLimits.for_threads(context.memory.share, context.threads)
+        if context.settings.reader != "direct" and context.memory.share == 1:
+            limits = limits.for_mapped_files()
         if self._begins_at_once(context):
             limits, passing = replace(limits, first=limits.vectors), None
         if self._keeps_encoded and context.device.capabilities.takes_encoded and context.memory.share == 1:

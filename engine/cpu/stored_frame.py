@@ -79,12 +79,9 @@ class StoredFrame:
             if first.rows is None:
                 self._batches = Batches(first.packed.vectors, first.packed.rows, None)
             else:
-                from bamquery.storage.format.layout import VECTOR_ROWS
-                from bamquery.storage.fragments.reader import vectors_of
+                from bamquery.storage.fragments.reader import count_by_vector
 
-                vectors = vectors_of(first.rows)
-                bounds = np.searchsorted(first.rows, vectors * VECTOR_ROWS)
-                counts = np.diff(bounds, append=len(first.rows))
+                vectors, counts = count_by_vector(first.rows)
                 self._batches = Batches(vectors, counts, first.rows)
         return self._batches
 

@@ -20,6 +20,7 @@ from bamquery.plan.expressions import (
     transform,
     walk,
 )
+from bamquery.plan.interning import DIFFERENT_EACH_TIME
 from bamquery.storage.statistics.predicate import Operator, RangePredicate
 
 _COMPARISONS: Final[Mapping[str, Operator]] = MappingProxyType(
@@ -80,6 +81,28 @@ def split_conjuncts(predicates: Iterable[Expression], schema: pa.Schema) -> list
     return conjuncts
 
 
+def implied_conjuncts(conjuncts: Iterable[Conjunct], schema: pa.Schema) -> list[Conjunct]:
+    """What must hold of single columns where conditions of several do: of ORs each part of which names them.
+
+    Who drops the rows for which it does not hold has fewer to look at, column by column.
+    """
+    found: list[Conjunct] = []
+    for conjunct in conjuncts:
+        expression = conjunct.expression
+        if len(conjunct.columns) < 2 or conjunct.can_fail or not _is_call(expression, "or"):
+            continue
+        if any(isinstance(e, Call) and e.function in DIFFERENT_EACH_TIME for e in walk(expression)):
+            continue
+        branches = [list(_flatten([branch])) for branch in _flatten([expression], "or")]
+        for column in conjunct.columns:
+            terms = [[e for e in branch if referenced_columns(e) == {column}] for branch in branches]
+            if all(terms):
+                parts = tuple(dict.fromkeys(map(conjunction, terms)))
+                either = parts[0] if len(parts) == 1 else Call("or", parts, pa.bool_())
+                found += split_conjuncts([either], schema)
+    return found
+
+
 def rebase(expression: Expression, positions: Sequence[int]) -> Expression:
     """The expression over a frame whose columns are the source's at `positions`."""
     new = {position: index for index, position in enumerate(positions)}
@@ -97,12 +120,16 @@ def conjunction(expressions: Sequence[Expression]) -> Expression:
     return Call("and", tuple(expressions), pa.bool_())
 
 
-def _flatten(predicates: Iterable[Expression]) -> Iterable[Expression]:
+def _flatten(predicates: Iterable[Expression], function: str = "and") -> Iterable[Expression]:
     for predicate in predicates:
-        if isinstance(predicate, Call) and predicate.function == "and":
-            yield from _flatten(predicate.arguments)
+        if isinstance(predicate, Call) and predicate.function == function:
+            yield from _flatten(predicate.arguments, function)
         else:
             yield predicate
+
+
+def _is_call(expression: Expression, function: str) -> bool:
+    return isinstance(expression, Call) and expression.function == function
 
 
 def _range(expression: Expression, schema: pa.Schema) -> RangePredicate | None:

@@ -221,6 +221,13 @@ def vectors_of(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     return _located.vectors
 
 
+def count_by_vector(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The vectors that hold ascending `rows`, and how many of these each has. The answer is shared."""
+    vectors = vectors_of(rows)
+    assert _located.counts is not None
+    return vectors, _located.counts
+
+
 def locate(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The vectors that hold ascending `rows`, and where the rows are in these, laid end to end.
 

@@ -7,22 +7,54 @@ namespace bamquery {
 namespace {
 
 constexpr std::uint64_t kMostCodes = 1ULL << 62;
+constexpr std::uint64_t kNarrowCodes = 1ULL << 32;
+
+// How codes of the columns before are multiplied.
+enum class Before : std::uint8_t {
+  kNone,    // there are none: all are 0
+  kNarrow,  // all codes have 32 bits, which each vector unit multiplies
+  kWide,
+};
 
 // The values' distances from the lowest one take the place of what `codes` has for the columns before, each
 // of which is as many times `codes`. `usable` is null where nothing can be outside.
-template <bool kChecked, typename T>
+template <bool kChecked, Before kBefore, typename T>
 void add_distances(Values<T> values, std::int64_t start, std::int64_t count, std::uint64_t low,
                    std::uint64_t span, std::uint64_t factor, std::uint64_t* codes, std::uint8_t* usable) {
+  const auto narrow = static_cast<std::uint32_t>(factor);
   for (std::int64_t i = 0; i < count; ++i) {
     const T value = values[start + i];
     const std::uint64_t distance = word_of(value) - low;  // what is below wraps to more than any distance
-    codes[i] = codes[i] * factor + distance;
+    if constexpr (kBefore == Before::kNone) {
+      codes[i] = distance;
+    } else if constexpr (kBefore == Before::kNarrow) {
+      codes[i] = std::uint64_t{static_cast<std::uint32_t>(codes[i])} * narrow + distance;
+    } else {
+      codes[i] = codes[i] * factor + distance;
+    }
     if constexpr (kChecked) {
       bool inside = distance <= span;
       if constexpr (sizeof(T) == 16) inside = inside && value == static_cast<std::int64_t>(value);
       usable[i] = static_cast<std::uint8_t>(usable[i] & static_cast<std::uint8_t>(inside));
     }
   }
+}
+
+template <bool kChecked, typename T>
+void add_distances(Before before, Values<T> values, std::int64_t start, std::int64_t count, std::uint64_t low,
+                   std::uint64_t span, std::uint64_t factor, std::uint64_t* codes, std::uint8_t* usable) {
+  if (before == Before::kNone) {
+    add_distances<kChecked, Before::kNone>(values, start, count, low, span, factor, codes, usable);
+  } else if (before == Before::kNarrow) {
+    add_distances<kChecked, Before::kNarrow>(values, start, count, low, span, factor, codes, usable);
+  } else {
+    add_distances<kChecked, Before::kWide>(values, start, count, low, span, factor, codes, usable);
+  }
+}
+
+Before before_column(std::size_t column, std::uint64_t codes) {
+  if (column == 0) return Before::kNone;
+  return codes <= kNarrowCodes ? Before::kNarrow : Before::kWide;
 }
 
 }  // namespace
@@ -94,7 +126,8 @@ void RowCodes::encode(std::span<const KeyColumn> columns, std::int64_t start, st
     const Range& range = ranges_[c];
     if (!column.has_nulls()) {
       with_values(column, [&](const auto values) {
-        add_distances<true>(values, start, count, range.low, range.span, range.codes(), codes, usable);
+        add_distances<true>(before_column(c, count_), values, start, count, range.low, range.span,
+                            range.codes(), codes, usable);
       });
       continue;
     }
@@ -124,7 +157,8 @@ void RowCodes::encode_own(std::span<const KeyColumn> columns, std::int64_t start
     const Range& range = ranges_[c];
     with_values(column, [&](const auto values) {
       if (!column.has_nulls()) {
-        add_distances<false>(values, start, count, range.low, range.span, range.codes(), codes, nullptr);
+        add_distances<false>(before_column(c, count_), values, start, count, range.low, range.span,
+                             range.codes(), codes, nullptr);
         return;
       }
       for (std::int64_t i = 0; i < count; ++i) {

@@ -65,11 +65,19 @@ void RowCounter::add(const std::uint32_t* codes, std::int32_t count) {
     counts_[0] += count;
     return;
   }
-  const std::uint32_t lane = lanes_ - 1;
   std::int64_t* const counts = counts_.data();
-  for (std::int32_t i = 0; i < count; ++i) {
-    ++counts[std::size_t{codes[i]} * lanes_ + (static_cast<std::uint32_t>(i) & lane)];
+  if (lanes_ == 1) {
+    for (std::int32_t i = 0; i < count; ++i) ++counts[codes[i]];
+    return;
   }
+  std::int32_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    ++counts[std::size_t{codes[i]} * kLanes];
+    ++counts[std::size_t{codes[i + 1]} * kLanes + 1];
+    ++counts[std::size_t{codes[i + 2]} * kLanes + 2];
+    ++counts[std::size_t{codes[i + 3]} * kLanes + 3];
+  }
+  for (; i < count; ++i) ++counts[std::size_t{codes[i]} * kLanes];
 }
 
 std::vector<std::int64_t> RowCounter::finish() const {

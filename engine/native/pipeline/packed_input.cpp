@@ -24,6 +24,7 @@ std::int64_t as_word(T value) {
 
 // Each pick, and the row behind them all, is looked at before anything is loaded by it.
 void require_rows(const std::int64_t* picks, std::int32_t count, std::int64_t rows) {
+  if (rows > static_cast<std::int64_t>(kRowMask)) return;  // whatever a pick is, its remainder is a row
   std::size_t most = 0;
   for (std::int32_t i = 0; i < count; ++i) {
     most = std::max(most, static_cast<std::size_t>(picks[i]) & kRowMask);

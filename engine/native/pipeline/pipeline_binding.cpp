@@ -1,5 +1,6 @@
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <cstring>
 #include <list>
 #include <memory>
@@ -150,10 +151,14 @@ std::unique_ptr<Program> make_program(const RowArray& steps, const std::vector<s
   return std::make_unique<Program>(instructions, kinds, calls, outputs);
 }
 
-bool are_below(std::span<const std::uint32_t> codes, std::int64_t groups) {
+BAMQUERY_CLONES std::uint32_t greatest(const std::uint32_t* codes, std::size_t count) {
   std::uint32_t most = 0;
-  for (const std::uint32_t code : codes) most = std::max(most, code);
-  return codes.empty() || std::int64_t{most} < groups;
+  for (std::size_t i = 0; i < count; ++i) most = std::max(most, codes[i]);
+  return most;
+}
+
+bool are_below(std::span<const std::uint32_t> codes, std::int64_t groups) {
+  return codes.empty() || std::int64_t{greatest(codes.data(), codes.size())} < groups;
 }
 
 py::object py_aggregate(const Program& program, const py::sequence& columns, std::int64_t rows,

@@ -21,14 +21,18 @@ std::int32_t count_rows(const VectorMask& mask) {
   return count;
 }
 
-// Calls `take(row)` for each bit that is set, ascending.
-template <typename Take>
-void for_each_row(const VectorMask& mask, Take&& take) {
-  for (std::size_t word = 0; word < kWords; ++word) {
-    for (std::uint64_t left = mask[word]; left != 0; left &= left - 1) {
-      take(static_cast<std::int64_t>(64 * word) + std::countr_zero(left));
+// Puts `begin` and the number of each bit that is set behind each other, and returns the end.
+std::int64_t* store_rows(const VectorMask& mask, std::int64_t begin, std::int64_t* out) {
+  for (std::size_t word = 0; word < kWords; ++word, begin += 64) {
+    std::uint64_t left = mask[word];
+    if (left == ~std::uint64_t{0}) {
+      for (std::int64_t i = 0; i < 64; ++i) out[i] = begin + i;
+      out += 64;
+      continue;
     }
+    for (; left != 0; left &= left - 1) *out++ = begin + std::countr_zero(left);
   }
+  return out;
 }
 
 // Rows that are alive, a mask a vector.
@@ -129,11 +133,10 @@ class Selecting {
     found_.all =
         asked.rows == nullptr ? found_.count == all : found_.count == static_cast<std::int64_t>(asked.count);
     if (!located || found_.all) return std::move(found_);
-    found_.rows.reserve(static_cast<std::size_t>(found_.count));
+    found_.rows.resize(static_cast<std::size_t>(found_.count));
+    std::int64_t* next = found_.rows.data();
     for (std::size_t v = 0; v < alive_.vectors(); ++v) {
-      if (alive_.count(v) == 0) continue;
-      const std::int64_t begin = asked.vectors[v] * kVectorRows;
-      for_each_row(alive_.mask(v), [&](std::int64_t row) { found_.rows.push_back(begin + row); });
+      if (alive_.count(v) > 0) next = store_rows(alive_.mask(v), asked.vectors[v] * kVectorRows, next);
     }
     return std::move(found_);
   }
@@ -173,8 +176,7 @@ class Selecting {
   RowBatch batch(std::size_t place, std::size_t v) {
     RowBatch found{place, 0, alive_.count(v), nullptr};
     if (found.count == columns_[0].rows_of(v)) return found;
-    std::size_t at = 0;
-    for_each_row(alive_.mask(v), [&](std::int64_t row) { picks_[at++] = row; });
+    store_rows(alive_.mask(v), 0, picks_.data());
     found.picks = picks_.data();
     return found;
   }

@@ -17,6 +17,8 @@ from bamquery.storage.statistics.predicate import RangePredicate
 
 CHUNK_VECTORS: Final = 1024
 """Vectors of a full chunk, about a million rows: reads are large, and few chunks fill the memory."""
+MAPPED: Final = 2
+"""Times as many of mapped files: a chunk's reads are not waited for, and its Python is the same."""
 
 GIVEN_VECTORS: Final = 800
 """Vectors' worth of rows that a chunk gives out at most, about: what becomes of more fits no cache."""
@@ -28,7 +30,7 @@ MOST_DECODED: Final = 4
 
 FIRST_VECTORS: Final = 16
 """Vectors of the first chunk. Statistics are learnt, and a LIMIT met, before much is read."""
-GROWTH: Final = 64
+GROWTH: Final = 128
 """How much larger each next one is until they are full: a chunk costs a millisecond whatever is in it."""
 
 LEAST_VECTORS: Final = 16
@@ -98,6 +100,10 @@ class ChunkLimits:
             enough=_ENOUGH,
             threads=threads,
         )
+
+    def for_mapped_files(self) -> ChunkLimits:
+        """Those where no read is waited for."""
+        return replace(self, vectors=MAPPED * self.vectors)
 
     def for_share(self, share: float) -> ChunkLimits:
         """Those where about that share of the rows passes."""

@@ -48,7 +48,7 @@ from bamquery.engine.operators.scan.zone_map_bounds import best_first, zone_map_
 from bamquery.engine.profiling.scan_profile import ColumnProfile, ScanProfile
 from bamquery.engine.profiling.vector_map import FragmentVectors, VectorMap
 from bamquery.engine.settings import Settings
-from bamquery.engine.sources.scan_predicates import split_conjuncts
+from bamquery.engine.sources.scan_predicates import implied_conjuncts, split_conjuncts
 from bamquery.engine.sources.scan_sources import NumberedTable, StoredTable
 from bamquery.errors import CancelledError
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression, SortKey
@@ -170,11 +170,15 @@ class StoredScan(Operator[Frame], Generic[Frame]):
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """One frame a chunk that has rows which pass."""
         self._take_dynamic_filters(context)
-        nothing = context.device.single_row()
-        if not all(
-            len(context.device.matching_positions(step.predicate, nothing)) for step in self._constants
-        ):
-            return
+        implied = implied_conjuncts(self._conjuncts, self._schema)
+        if implied and not isinstance(context.device, ScanningDevice):
+            self._steps += optional_steps(implied, len(self._steps))
+        if self._constants:
+            nothing = context.device.single_row()
+            if not all(
+                len(context.device.matching_positions(step.predicate, nothing)) for step in self._constants
+            ):
+                return
         if not self._outputs and not self._steps and not self._selects_numbers:
             with self._scan_profile.lock:
                 self._scan_profile.rows_scanned = self._snapshot.rows
@@ -316,6 +320,8 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         names = list(self._scan_profile.columns)
         zone_maps = context.settings.zone_maps
         limits = ChunkLimits.for_threads(context.memory.share, context.threads)
+        if context.settings.reader != "direct" and context.memory.share == 1:
+            limits = limits.for_mapped_files()
         if self._begins_at_once(context):
             limits, passing = replace(limits, first=limits.vectors), None
         if self._keeps_encoded and context.device.capabilities.takes_encoded and context.memory.share == 1:

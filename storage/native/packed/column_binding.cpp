@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <functional>
 #include <list>
 #include <numeric>
 #include <vector>
@@ -79,6 +80,7 @@ struct Request {
   std::uint8_t* bitmap;                   // null of payloads
   std::span<const std::int64_t> lengths;  // of what codes stand for; empty where they are no codes
   bool coded = false;
+  bool are_alike = false;  // whether all lengths are the same, as those of flags are
   ReadCounts counts;
   std::int64_t mismatch = -1;
   std::int64_t nulls = 0;
@@ -89,14 +91,21 @@ struct Request {
 constexpr std::int64_t kBeyond = -1;
 
 template <typename Code>
+Code greatest(const Code* codes, std::int64_t rows) {
+  Code most = 0;
+  for (std::int64_t row = 0; row < rows; ++row) most = std::max(most, codes[row]);
+  return most;
+}
+
+template <typename Code>
 std::int64_t sum_lengths(const Request& request, std::int64_t rows) {
   const auto* const codes = reinterpret_cast<const Code*>(request.values.data());
   const std::size_t count = request.lengths.size();
   std::int64_t sum = 0;
   if (request.nulls == 0) {
-    std::size_t most = 0;
-    for (std::int64_t row = 0; row < rows; ++row) most = std::max<std::size_t>(most, codes[row]);
-    if (rows > 0 && most >= count) return kBeyond;
+    if (rows == 0) return 0;
+    if (greatest(codes, rows) >= count) return kBeyond;
+    if (request.are_alike) return rows * request.lengths[0];
     for (std::int64_t row = 0; row < rows; ++row) sum += request.lengths[codes[row]];
     return sum;
   }
@@ -198,6 +207,7 @@ py::list py_read_columns(const SharedFile& file, const py::sequence& asked, bool
                     nullptr,
                     {},
                     false,
+                    false,
                     {}};
     const std::int64_t rows = rows_of(request);
     if (request.wanted != Wanted::kPayload) {
@@ -213,6 +223,8 @@ py::list py_read_columns(const SharedFile& file, const py::sequence& asked, bool
                 "codes have 32 bits at most");
         request.lengths = as_span(arrays.emplace_back(*lengths));
         request.coded = true;
+        request.are_alike =
+            std::ranges::adjacent_find(request.lengths, std::not_equal_to{}) == request.lengths.end();
       }
     }
     requests.push_back(request);

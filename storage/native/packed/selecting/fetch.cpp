@@ -47,7 +47,10 @@ Held find_held(const StoredPackedColumn& column, std::span<const std::int64_t> r
                              : packed_fault(vector, kind.type, static_cast<std::uint32_t>(count), kind.width,
                                             static_cast<std::uint64_t>(column.bytes - start));
     if (fault != PackedFault::kNone) throw_packed_fault(number, fault);
-    while (i < rows.size() && rows[i] < begin + count) ++i;
+    // No vector has more; whether they ascend is looked at where they are picked.
+    const auto left = std::min(rows.size() - i, static_cast<std::size_t>(count));
+    const auto* const from = rows.data() + i;
+    i += static_cast<std::size_t>(std::lower_bound(from, from + left, begin + count) - from);
     held.numbers.push_back(number);
     held.vectors.push_back(vector);
     held.rows.push_back(count);

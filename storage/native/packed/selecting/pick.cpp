@@ -1,5 +1,6 @@
 #include "storage/native/packed/selecting/pick.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <numeric>
@@ -72,11 +73,13 @@ void pick_from_vector(SimdLevel level, const Payload& payload, const PackedVecto
 
 // How many of the ascending positions are before `end`; all are checked.
 std::size_t count_before(std::span<const std::int64_t> positions, std::int64_t begin, std::int64_t end) {
-  std::size_t count = 0;
-  std::int64_t least = begin;
-  while (count < positions.size() && positions[count] < end) {
-    if (positions[count] < least) throw std::invalid_argument("positions do not ascend");
-    least = positions[count++] + 1;
+  const auto most = std::min(positions.size(), static_cast<std::size_t>(end - begin));
+  const auto* const first = positions.data();
+  const auto count = static_cast<std::size_t>(std::lower_bound(first, first + most, end) - first);
+  bool ascend = count == 0 ? positions.empty() || first[0] >= end : first[0] >= begin;
+  for (std::size_t i = 1; i < count; ++i) ascend &= first[i - 1] < first[i];
+  if (!ascend || (count > 0 && first[count - 1] >= end)) {
+    throw std::invalid_argument("positions do not ascend");
   }
   return count;
 }

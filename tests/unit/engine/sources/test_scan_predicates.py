@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from bamquery.engine.operators.scan.filter_order import filter_steps
-from bamquery.engine.sources.scan_predicates import conjunction, rebase, split_conjuncts
+from bamquery.engine.sources.scan_predicates import conjunction, implied_conjuncts, rebase, split_conjuncts
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
 from bamquery.storage.statistics.predicate import RangePredicate
 
@@ -147,3 +147,28 @@ def test_nulls_that_are_wanted_too() -> None:
     ]
     assert ranges(call("or", call("less", col("a"), seven), call("is_null", col("b")))) == []
     assert ranges(call("or", call("less", col("a"), seven), call("greater", col("a"), seven))) == []
+
+
+def test_ors_of_several_columns_say_something_of_each_that_all_parts_name() -> None:
+    one, two = lit(1, pa.int64()), lit(2, pa.int64())
+    x, y = lit("x", pa.large_string()), lit("y", pa.large_string())
+    is_one, is_x = call("equal", col("a"), one), call("equal", col("text"), x)
+    is_two, is_y = call("equal", col("a"), two), call("equal", col("text"), y)
+    either = call("or", call("and", is_one, is_x), call("and", is_two, is_y, col("flag")))
+    found = implied_conjuncts(split_conjuncts([either, is_one], SCHEMA), SCHEMA)
+    assert [conjunct.expression for conjunct in found] == [
+        call("or", is_one, is_two),
+        call("or", is_x, is_y),
+    ]
+    alike = call("or", call("and", is_one, is_x), call("and", is_one, is_y))
+    assert implied_conjuncts(split_conjuncts([alike], SCHEMA), SCHEMA)[0].expression == is_one
+
+
+def test_ors_that_can_fail_or_draw_at_random_imply_nothing() -> None:
+    one, x = lit(1, pa.int64()), lit("x", pa.large_string())
+    is_x = call("equal", col("text"), x)
+    sums = call("equal", Call("add", (col("a"), one), pa.int64()), one)
+    draws = call("less", Call("random", (), pa.float64()), col("b"))
+    for condition in (sums, draws):
+        either = call("or", call("and", condition, is_x), call("and", is_x, condition, col("flag")))
+        assert implied_conjuncts(split_conjuncts([either], SCHEMA), SCHEMA) == []

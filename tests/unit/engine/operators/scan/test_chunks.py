@@ -196,6 +196,14 @@ def test_the_last_round_is_shared_out_too() -> None:
     assert [len(chunk.pieces[0].vectors) for chunk in found] == [1000, 1000, 350, 350]
 
 
+def test_chunks_of_mapped_files_are_larger_unless_most_of_them_passes() -> None:
+    fragment = FakeFragment(4096 * VECTOR_ROWS, list(range(4096)))
+    limits = replace(ChunkLimits.for_threads().for_mapped_files(), first=1 << 20, as_stored=True)
+    for share, expected in ((1.0, [1024] * 4), (0.1, [2048] * 2)):
+        found = cut_chunks([fragment], ANY, ["x"], True, limits, passing=lambda share=share: share)
+        assert [len(chunk.pieces[0].vectors) for chunk in found] == expected
+
+
 def test_chunks_of_which_little_passes_are_larger() -> None:
     """What is read weighs as much as it is stored, and only what passes as much as it is decoded."""
     fragment = FakeFragment(4096 * VECTOR_ROWS, list(range(4096)), width=8, stored=1)

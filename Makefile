@@ -12,7 +12,7 @@ STUBS := pylibcudf-cu13==26.10.2 rmm-cu13==26.10.0
 NATIVE := pyproject.toml CMakeLists.txt $(shell find bamquery driver storage -name '*.cpp' -o -name '*.hpp')
 FORMATTED := $(filter %.cpp %.hpp,$(NATIVE)) $(wildcard driver/kernels/*.cu engine/kernels/*.cu engine/kernels/*/*.cu)
 
-.PHONY: demo test test-most test-rest test-fast record-seconds test-slow test-forms test-torch random-queries random-casts random-calls random-files fuzz mutation lint style types format docs build check-tools clean
+.PHONY: demo test test-most test-rest test-fast record-seconds test-slow test-forms test-torch test-tsan random-queries random-casts random-calls random-files fuzz mutation lint style types format docs build check-tools clean
 
 demo: $(VENV)/.installed-demo ## load real and generated trips, answer Q1-Q5, check them, draw
 	$(BIN)/bamquery taxi demo demo
@@ -50,6 +50,15 @@ TORCH ?= torch==2.13.0
 test-torch: $(VENV)/.installed-test ## tensors; torch is large, so it is no part of `make test`
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)'
 	$(BIN)/python -m pytest tests/unit/face/frames/test_torch.py
+
+SECONDS_OF_RACES ?= 60
+TSAN := -O1 -g1 -DNDEBUG -fsanitize=thread -Wno-tsan
+test-tsan: $(VENV)/.installed-test ## native code on many threads under ThreadSanitizer: a build of its own (ten minutes), then queries
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'cmake>=3.21' ninja 'pybind11>=3.0'
+	CXX=$(CXX) $(BIN)/cmake -G Ninja -S . -B build/tsan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="$(TSAN)" \
+	  -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -Dpybind11_DIR=$$($(BIN)/python -m pybind11 --cmakedir)
+	$(BIN)/ninja -C build/tsan
+	CXX=$(CXX) $(BIN)/python -m tests.races.run build/tsan --seconds $(SECONDS_OF_RACES)
 
 N ?= 100000
 SEED ?= 1000

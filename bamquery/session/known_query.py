@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -21,8 +22,11 @@ from bamquery.plan.nodes import Aggregate, Plan, Scan, Source, Window
 from bamquery.plan.rewriting import expressions_of, nodes_of
 from bamquery.plan.substitution import OtherPlanError, Substitution
 from bamquery.session.optimized_plans import keep_optimized, receive_optimized
-from bamquery.sql_frontend.text_constants import TextConstants, move_place
+from bamquery.sql_frontend.text_constants import move_place
 from bamquery.statement_context.limits import statement_limits
+
+if TYPE_CHECKING:
+    from bamquery.sql_frontend.parameter_constants import Constants
 
 _NOT_THIS_PLAN = (OtherPlanError, ArithmeticError, ExecutionError, SqlError, ValueError, pa.ArrowException)
 """What is raised where constants do not go through the plan: planning them anew says what they do."""
@@ -43,19 +47,20 @@ class KnownQuery:
 
     Attributes:
         text: that it was planned for.
+        constants: the text's, or values of its parameters.
     """
 
     def __init__(
         self,
         text: str,
-        constants: TextConstants,
+        constants: Constants,
         bound: Plan,
         versions: Mapping[str, tuple[str, int, datetime]],
         assumptions: Assumptions,
     ) -> None:
         """Over places; `from_plan` makes one of a query over tables."""
         self.text = text
-        self._constants = constants
+        self.constants = constants
         self._bound = bound
         self._versions = versions
         self._assumptions = assumptions
@@ -68,7 +73,7 @@ class KnownQuery:
     def from_plan(
         cls,
         text: str,
-        constants: TextConstants,
+        constants: Constants,
         plan: Plan,
         tables: Mapping[str, StoredTable],
         assumptions: Assumptions,
@@ -77,7 +82,7 @@ class KnownQuery:
 
         Args:
             text: it is the one statement in.
-            constants: the text's.
+            constants: the text's, or values of its parameters.
             plan: it was bound to. What it is optimised to is kept, too.
             tables: all that it may read.
             assumptions: noted while it was bound.
@@ -94,18 +99,18 @@ class KnownQuery:
             receive_optimized(plan, assumptions, partial(known._receive, places))
         return known
 
-    def query(self, text: str, constants: TextConstants, catalog: StatementCatalog) -> Query | None:
+    def query(self, text: str, constants: Constants, catalog: StatementCatalog) -> Query | None:
         """What a text of the same shape is bound to; None where it may be another plan.
 
         Raises:
             BamQueryError: a table cannot be read.
         """
-        is_same = text == self.text
+        is_same = constants == self.constants
         if self._limits != statement_limits():
             return None
         if self._assumptions.is_open and not is_same:
             return None
-        if any(constants.written[n] != self._constants.written[n] for n in self._assumptions.fixed):
+        if any(constants.written[n] != self.constants.written[n] for n in self._assumptions.fixed):
             return None
         tables: dict[str, StoredTable] = {}
         for key, version in self._versions.items():
@@ -114,11 +119,12 @@ class KnownQuery:
                 return None
             tables[key] = table
         try:
+            move = partial(move_place, self.constants.spans, constants.spans, text, self.text)
             substitution = Substitution(
                 partial(_table_of, tables),
                 None if is_same else constants.literals(),
                 constants.written,
-                None if is_same else partial(move_place, self._constants, constants, text, self.text),
+                None if is_same else move,
             )
             substitution.require_same_answers(self._assumptions, self._others)
             plan = substitution.plan(self._bound)

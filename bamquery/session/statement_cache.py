@@ -5,22 +5,23 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from bamquery.catalog.statement_catalog import StatementCatalog
 from bamquery.catalog.views import inline_views
 from bamquery.engine.constant_folding import moments_read
 from bamquery.plan.assumptions import Assumptions
 from bamquery.plan.bound_statements import Query, Statement
-from bamquery.sql_frontend.parameters import Parameters
+from bamquery.sql_frontend.parameters import Parameters, values_by_name
 from bamquery.sql_frontend.statement_binder import bind
 from bamquery.sql_frontend.text_constants import TextConstants
 from bamquery.statement_context.deep_recursion import with_deep_recursion
 
 if TYPE_CHECKING:
     from bamquery.session.known_query import KnownQuery
+    from bamquery.sql_frontend.parameter_constants import Constants
 
 _MOST_QUERIES: Final = 64
 """Texts that differ in more than constants."""
@@ -32,27 +33,32 @@ _LONGEST_TEXT: Final = 1 << 16
 class StatementCache:
     """Planned queries by their text without its constants, the last ones used. Thread-safe.
 
-    Only a text of one query without parameters over stored tables is kept. It is looked up under the tables'
+    With parameters, by the whole text and the types of their values. Only a text of one query over stored
+    tables is kept. It is looked up under the tables'
     versions of now and its constants of now, so that it gives what planning it anew would give.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: OrderedDict[str, tuple[KnownQuery, ...]] = OrderedDict()
+        self._known: OrderedDict[str | tuple[str, ...], tuple[KnownQuery, ...]] = OrderedDict()
 
     def bind(
         self, text: str, catalog: StatementCatalog, parameters: Parameters | None
     ) -> Iterator[Statement]:
         """As `bamquery.sql_frontend.statement_binder.bind`, which see."""
-        if parameters is not None or len(text) > _LONGEST_TEXT or not catalog.keeps_plans:
+        if parameters is not None:
+            parameters = values_by_name(parameters)
+        constants = _constants(text, parameters) if len(text) <= _LONGEST_TEXT else None
+        if constants is None or not catalog.keeps_plans:
             return bind(text, catalog, parameters)
-        constants = TextConstants.split(text)
         found = with_deep_recursion(lambda: self._find(text, constants, catalog))
-        return self._bind(text, constants, catalog) if found is None else iter((found,))
+        return self._bind(text, constants, catalog, parameters) if found is None else iter((found,))
 
-    def _bind(self, text: str, constants: TextConstants, catalog: StatementCatalog) -> Iterator[Statement]:
+    def _bind(
+        self, text: str, constants: Constants, catalog: StatementCatalog, parameters: Parameters | None
+    ) -> Iterator[Statement]:
         assumptions = Assumptions()
-        statements = bind(text, catalog, None, (constants, assumptions))
+        statements = bind(text, catalog, parameters, (constants, assumptions))
         moments = moments_read()
         first = next(statements, None)
         lasting = moments_read() == moments  # VALUES and range() may hold the time of binding
@@ -72,25 +78,34 @@ class StatementCache:
         yield first
         others = list(itertools.islice(statements, 1))
         if known is not None and not others:
-            self._store(constants.shape, known)
+            self._store(known)
         yield from others
         yield from statements
 
-    def _store(self, shape: str, known: KnownQuery) -> None:
+    def _store(self, known: KnownQuery) -> None:
+        shape = known.constants.shape
         with self._lock:
-            others = [other for other in self._known.get(shape, ()) if other.text != known.text]
+            others = [other for other in self._known.get(shape, ()) if other.constants != known.constants]
             self._known[shape] = (known, *others[: _MOST_PLANS - 1])
             self._known.move_to_end(shape)
             while len(self._known) > _MOST_QUERIES:
                 self._known.popitem(last=False)
 
-    def _find(self, text: str, constants: TextConstants, catalog: StatementCatalog) -> Query | None:
+    def _find(self, text: str, constants: Constants, catalog: StatementCatalog) -> Query | None:
         with self._lock:
             known = self._known.get(constants.shape, ())
             if known:
                 self._known.move_to_end(constants.shape)
-        for one in sorted(known, key=lambda one: one.text != text):
+        for one in sorted(known, key=lambda one: one.constants != constants):
             found = one.query(text, constants, catalog)
             if found is not None:
                 return found
         return None
+
+
+def _constants(text: str, parameters: Mapping[str, Any] | None) -> Constants | None:
+    if parameters is None:
+        return TextConstants.split(text)
+    from bamquery.sql_frontend.parameter_constants import ParameterConstants  # noqa: PLC0415 (few texts have any)
+
+    return ParameterConstants.of_values(text, parameters)

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import datetime
-import math
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from decimal import Decimal
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from sqlglot import exp
 
 from bamquery.errors import SqlError
-from bamquery.plan.literals import interval_strings
+from bamquery.plan.assumptions import Assumptions
+from bamquery.sql_frontend import parameter_values
 from bamquery.sql_frontend.fault_collection import apply_to_each, errors_at
+from bamquery.sql_frontend.parameter_values import ParameterValue
 from bamquery.sql_frontend.parser.parser import parse
-from bamquery.sql_frontend.sql_text import require_whole
 from bamquery.sql_frontend.syntax import ast_nodes as syntax
 from bamquery.sql_frontend.syntax.walking import walk
+from bamquery.sql_frontend.text_constants import mark_given
 from bamquery.text.identifiers import fold_case
 
 Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
 _MARK: Final = "parameter"
-_TYPE: Final = "type"
 _VARIABLE: Final = "variable"
 _NAMED: Final = (exp.Table, exp.TableAlias, exp.Column, exp.Dot, exp.Schema, exp.Drop, exp.ColumnDef)
 """What has names only below it, and"""
@@ -33,8 +29,6 @@ _NAMES: Final = frozenset(
     {(exp.Alias, "alias"), (exp.Join, "using"), (exp.Anonymous, "this"), (exp.Star, "except_")}
 )
 """what has a name there."""
-_MOST_DIGITS: Final = 38
-_NULLS: Final = ("NaTType", "NAType")  # of pandas, which need not be there
 
 
 def fill(
@@ -42,6 +36,7 @@ def fill(
     sql: str,
     parameters: Parameters | None,
     has_variable: Callable[[str], bool] = lambda name: False,
+    assumptions: Assumptions | None = None,
 ) -> None:
     """Put values in the places of all parameters.
 
@@ -49,13 +44,16 @@ def fill(
     it, a str a text that takes the type of what it meets. Of a name without a value that is a variable's, or
     that the text makes one, it is the call of getvariable() that asks for it.
 
+    `assumptions` are where to note what is assumed of the values, by their places among all that are given.
+
     Raises:
         SqlError: values that are missing, too many, or of types that SQL has none for; all of them.
     """
     found = [node for tree in trees for node in walk(tree) if isinstance(node, exp.Placeholder)]
     found.sort(key=lambda node: int(node.meta["start"]))
     names = _names(found, sql)
-    values = _values(() if parameters is None else parameters)
+    values = {} if parameters is None else values_by_name(parameters)
+    numbers = {name: number for number, name in enumerate(values)}
     by_folded = {fold_case(name): name for name in values}
     used = set(map(fold_case, names))
     set_here = {fold_case(tree.this.name) for tree in trees if isinstance(tree, syntax.SetVariable)}
@@ -71,7 +69,12 @@ def fill(
         node, name = item
         with errors_at(sql, node):
             known = by_folded.get(fold_case(name))
-            value = call_of_variable(name) if known is None else _literal(values[known])
+            if known is None:
+                value = call_of_variable(name)
+            else:
+                value = _literal(ParameterValue.from_python(values[known]))
+                if assumptions is not None:
+                    mark_given(value, assumptions, numbers[known])
             if value is None:
                 given = ", ".join(map(_placeholder, values)) if values else "none"
                 raise ValueError(f"there is no value for parameter {_placeholder(name)}: params has {given}")
@@ -117,7 +120,7 @@ def constant(value: Any) -> exp.Expr:
     Raises:
         ValueError: no type of SQL holds it.
     """
-    return exp.Paren(this=_literal(value))
+    return exp.Paren(this=_literal(ParameterValue.from_python(value)))
 
 
 def literal_text(value: Any) -> str:
@@ -126,19 +129,17 @@ def literal_text(value: Any) -> str:
     Raises:
         ValueError: no type of SQL holds it.
     """
-    match _literal(value):
-        case exp.Cast(this=text) as cast:
-            return f"CAST({_quote_string(text.this)} AS {cast.meta[_TYPE]})"
-        case exp.Neg(this=number):
-            return f"-{number.this}"
-        case exp.Literal(is_string=True) as text:
-            return _quote_string(text.this)
-        case exp.Literal() as number:
-            return str(number.this)
-        case exp.Boolean(this=truth):
-            return "TRUE" if truth else "FALSE"
-        case _:
-            return "NULL"
+    found = ParameterValue.from_python(value)
+    match found.kind:
+        case parameter_values.NULL | parameter_values.TRUE | parameter_values.FALSE:
+            return found.kind
+        case parameter_values.NUMBER:
+            return found.words
+        case parameter_values.NEGATIVE:
+            return f"-{found.words}"
+        case parameter_values.STRING:
+            return _quote_string(found.words)
+    return f"CAST({_quote_string(found.words)} AS {found.kind})"
 
 
 def _quote_string(text: str) -> str:
@@ -171,7 +172,12 @@ def require_parameters(parameters: object) -> None:
         raise TypeError(f"params is a list of values or a dict by name, not {type(parameters).__name__}")
 
 
-def _values(parameters: Parameters) -> dict[str, Any]:
+def values_by_name(parameters: Parameters) -> dict[str, Any]:
+    """Values by the names of their parameters, or by their numbers from 1 as text.
+
+    Raises:
+        TypeError: it is neither a list nor a dict.
+    """
     require_parameters(parameters)
     if isinstance(parameters, Mapping):
         return {str(name): value for name, value in parameters.items()}
@@ -182,130 +188,23 @@ def _placeholder(name: str) -> str:
     return f"${name}"
 
 
-def _literal(value: Any) -> exp.Expr:
-    """The value as a constant of the syntax tree.
-
-    Raises:
-        ValueError: no type of SQL holds it.
-    """
-    if value is None or type(value).__name__ in _NULLS:
-        return exp.Null()
-    if isinstance(value, bool):
-        return exp.Boolean(this=value)
-    if hasattr(value, "as_py"):  # a pyarrow scalar
-        return _literal(value.as_py())
-    for kind, convert in _CONVERT.items():
-        if isinstance(value, kind):
-            return convert(value)
-    if type(value).__module__.split(".")[0] == "numpy" and getattr(value, "shape", None) == ():
-        return _from_numpy(value)
-    raise _unknown(value)
-
-
-def _unknown(value: Any, way_out: str = "") -> ValueError:
-    return ValueError(f"a parameter cannot be of Python's type {type(value).__name__}{way_out}")
-
-
-def _from_numpy(value: Any) -> exp.Expr:
-    """The Python value of a scalar of numpy's, whose units may be finer, or longer, than Python's."""
-    found, kind = value.item(), value.dtype.kind
-    if isinstance(found, type(value)):
-        raise _unknown(value)
-    if kind == "M" and isinstance(found, int):
-        if value.dtype.name != "datetime64[ns]":
-            raise ValueError(
-                f"a parameter cannot be a {value.dtype.name} that Python's datetime does not hold"
-            )
-        return _typed_literal(str(value).replace("T", " "), "TIMESTAMP_NS")
-    if kind == "m" and isinstance(found, int):
-        raise ValueError(
-            f"a parameter cannot be a {value.dtype.name}: astype('timedelta64[us]') makes one that can"
-        )
-    return _literal(found)
-
-
-def _integer(value: int) -> exp.Expr:
-    if len(str(abs(value))) > _MOST_DIGITS:
-        raise ValueError(f"a parameter's number cannot have more than {_MOST_DIGITS} digits")
-    number = exp.Literal.number(str(abs(value)))
-    return exp.Neg(this=number) if value < 0 else number
-
-
-def _float(value: float) -> exp.Expr:
-    text = "nan" if math.isnan(value) else repr(float(value))  # numpy's are floats that show their type
-    return _typed_literal(text, "DOUBLE")
-
-
-def _decimal(value: Decimal) -> exp.Expr:
-    if not value.is_finite():
-        raise ValueError(f"a parameter cannot be the Decimal {value}")
-    _, digits, exponent = value.as_tuple()
-    assert isinstance(exponent, int)
-    scale = max(-exponent, 0)
-    width = len(digits) + max(exponent, 0)
-    width = width if width >= scale else scale + 1
-    if width > _MOST_DIGITS:
-        raise ValueError(f"a parameter's number cannot have more than {_MOST_DIGITS} digits")
-    return _typed_literal(format(value, "f"), f"DECIMAL({width}, {scale})")
-
-
-def _datetime(value: datetime.datetime) -> exp.Expr:
-    if value.tzinfo is None:
-        return _typed_literal(value.isoformat(" "), "TIMESTAMP")
-    return _typed_literal(value.astimezone(datetime.UTC).isoformat(" "), "TIMESTAMPTZ")
-
-
-def _time(value: datetime.time) -> exp.Expr:
-    if value.tzinfo is not None:
-        raise ValueError("a parameter cannot be a time with a zone")
-    return _typed_literal(value.isoformat(), "TIME")
-
-
-def _timedelta(value: datetime.timedelta) -> exp.Expr:
-    if getattr(value, "nanoseconds", 0):
-        raise ValueError("a parameter cannot be a Timedelta with nanoseconds: round('us') makes one that can")
-    micros = value.seconds * 10**6 + value.microseconds
-    return _typed_literal(interval_strings.write(0, value.days, micros), "INTERVAL")
-
-
-def _bytes(value: bytes | bytearray | memoryview) -> exp.Expr:
-    return _typed_literal("".join(f"\\x{byte:02X}" for byte in bytes(value)), "BLOB")
-
-
-def _uuid(value: uuid.UUID) -> exp.Expr:
-    raise _unknown(value, ", there is no type for it: pass str() of it")
-
-
-def _text(value: str) -> exp.Expr:
-    require_whole(value)
-    return exp.Literal.string(value)
-
-
-def _typed_literal(text: str, kind: str) -> exp.Expr:
-    node = exp.Cast(this=exp.Literal.string(text), to=_type_syntax(kind).copy())
-    node.meta[_TYPE] = kind
-    return node
+def _literal(value: ParameterValue) -> exp.Expr:
+    """The value as a constant of the syntax tree."""
+    match value.kind:
+        case parameter_values.NULL:
+            return exp.Null()
+        case parameter_values.TRUE | parameter_values.FALSE:
+            return exp.Boolean(this=value.kind == parameter_values.TRUE)
+        case parameter_values.NUMBER:
+            return exp.Literal.number(value.words)
+        case parameter_values.NEGATIVE:
+            return exp.Neg(this=exp.Literal.number(value.words))
+        case parameter_values.STRING:
+            return exp.Literal.string(value.words)
+    return exp.Cast(this=exp.Literal.string(value.words), to=_type_syntax(value.kind).copy())
 
 
 @lru_cache(64)
 def _type_syntax(kind: str) -> exp.DataType:
     """The type's tree, to be copied: it is parsed."""
     return exp.DataType.build(kind, dialect="duckdb")
-
-
-_CONVERT: Final[Mapping[type[Any], Callable[[Any], exp.Expr]]] = MappingProxyType(
-    {
-        int: _integer,
-        float: _float,
-        str: _text,
-        Decimal: _decimal,
-        datetime.datetime: _datetime,  # before date, of which it is a kind
-        datetime.date: lambda value: _typed_literal(value.isoformat(), "DATE"),
-        datetime.time: _time,
-        datetime.timedelta: _timedelta,
-        bytes: _bytes,
-        bytearray: _bytes,
-        memoryview: _bytes,
-        uuid.UUID: _uuid,
-    }
-)

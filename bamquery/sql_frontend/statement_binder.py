@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 from sqlglot import exp
@@ -48,12 +48,15 @@ from bamquery.sql_frontend.text_constants import TextConstants, mark_constants
 from bamquery.statement_context.deep_recursion import with_deep_recursion
 from bamquery.text.identifiers import fold_case, unique_names
 
+if TYPE_CHECKING:
+    from bamquery.sql_frontend.parameter_constants import Constants
+
 
 def bind(
     sql: str,
     catalog: Catalog,
     parameters: Parameters | None = None,
-    assumptions: tuple[TextConstants, Assumptions] | None = None,
+    assumptions: tuple[Constants, Assumptions] | None = None,
 ) -> Iterator[Statement]:
     """The statements of a text, each bound when it is asked for.
 
@@ -61,7 +64,7 @@ def bind(
     when that fails. Names and types are looked up later, since a statement may make what the next one uses.
 
     `parameters` take the places of `?`, `$1` and `$name` in all statements. `assumptions` are where to note
-    what is assumed of the text's constants.
+    what is assumed of the text's constants, or of the parameters' values.
 
     Raises:
         SqlError: syntax, unknown names or types that do not fit; every reason with line and column.
@@ -91,14 +94,19 @@ def _parse_and_check(
     sql: str,
     catalog: Catalog,
     parameters: Parameters | None,
-    assumptions: tuple[TextConstants, Assumptions] | None = None,
+    assumptions: tuple[Constants, Assumptions] | None = None,
 ) -> list[exp.Expr]:
     trees = parse(sql)
     try:
         with within_depth(sql):
+            of_values = None
             if assumptions is not None:
-                mark_constants(trees, *assumptions)
-            fill(trees, sql, parameters, catalog.has_variable)
+                constants, noted = assumptions
+                if isinstance(constants, TextConstants):
+                    mark_constants(trees, constants, noted)
+                else:
+                    of_values = noted
+            fill(trees, sql, parameters, catalog.has_variable, of_values)
             settle_schemas(trees, sql, catalog.database)
             with_deep_recursion(lambda: apply_to_each(lambda tree: support.check(tree, sql), trees, sql))
     except BaseException:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 from sqlglot import exp
@@ -147,10 +147,21 @@ def mark_constants(trees: Iterable[exp.Expr], constants: TextConstants, assumpti
         start = node.meta.get("start")
         number = None if start is None else numbers.get(start)
         if number is not None and _is_written(node, *constants.spans[number], constants.written[number]):
-            node.meta[_GIVEN] = given = _Given(assumptions, number)
-            node.args = _Watched(node.args, given)
+            _watch(node, assumptions, number)
             unread.discard(number)
     assumptions.fix(frozenset(unread))
+
+
+def mark_given(value: exp.Expr, assumptions: Assumptions, number: int) -> None:
+    """Note that a value, or what it is made of, is this constant; NULL, TRUE and FALSE are none."""
+    node = value if isinstance(value, exp.Literal) else value.args.get("this")
+    if isinstance(node, exp.Literal):
+        _watch(node, assumptions, number)
+
+
+def _watch(node: exp.Literal, assumptions: Assumptions, number: int) -> None:
+    node.meta[_GIVEN] = given = _Given(assumptions, number)
+    node.args = _Watched(node.args, given)
 
 
 def given_literal(node: exp.Literal, value: Literal) -> Literal:
@@ -246,15 +257,18 @@ class _Watched(dict[str, Any]):
         return super().pop(*arguments)
 
 
-def move_place(before: TextConstants, now: TextConstants, text: str, old: str, place: Place) -> Place:
-    """Where a place of one text is in another one of its shape."""
+Spans: TypeAlias = tuple[tuple[int, int], ...]
+
+
+def move_place(before: Spans, now: Spans, text: str, old: str, place: Place) -> Place:
+    """Where a place of one text is in another one of its shape, by where constants begin and end in them."""
     if place.sql != old:
         return place
     lines = old.splitlines(keepends=True)
     offset = sum(map(len, lines[: place.line - 1])) + place.column - 1
     moved = offset + sum(
         (other_end - other_start) - (end - start)
-        for (start, end), (other_start, other_end) in zip(before.spans, now.spans, strict=True)
+        for (start, end), (other_start, other_end) in zip(before, now, strict=True)
         if end <= offset
     )
     return Place(text, *line_and_column(text, moved))

@@ -13,7 +13,7 @@ from bamquery.queries import arguments
 from bamquery.queries.measuring.options import write_measurements
 from bamquery.queries.plot import pictures, rows_label
 from bamquery.queries.speed.suites import SUITES, SpeedQuery, chosen_queries
-from bamquery.queries.speed.systems.names import PEERS, PLACES
+from bamquery.queries.speed.systems.names import PEERS, PLACES, USUAL_PLACES
 
 _FILE_WIDTH: Final = 220
 """Of tables that go to a file."""
@@ -48,13 +48,14 @@ def _parser() -> argparse.ArgumentParser:
         "--against",
         type=arguments.names,
         default=("duckdb",),
-        help=f"of {','.join(PEERS)}: whom BamQuery is compared with; all but DuckDB by TPC-H only (duckdb)",
+        help=f"of {','.join(PEERS)}: whom BamQuery is compared with (duckdb)",
     )
     parser.add_argument(
         "--polars-data",
         type=_places,
-        default=PLACES,
-        help=f"of {','.join(PLACES)}: where polars and cudf-polars have their tables (both)",
+        default=USUAL_PLACES,
+        help=f"of {','.join(PLACES)}: where polars and cudf-polars have their tables "
+        f"({','.join(USUAL_PLACES)})",
     )
     parser.add_argument("--scale", type=_scale, default=1.0, help="TPC-H's scale factor (1: a gigabyte)")
     parser.add_argument("--rows", type=arguments.count, default=10_000_000, help="trips (10M)")

@@ -5,19 +5,25 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
-from bamquery.connection.connection import connect
 from bamquery.errors import BamQueryError
 from bamquery.queries.arguments import cores
 from bamquery.queries.generator.generate import generate
-from bamquery.queries.generator.recipe import COLUMNS, Recipe
+from bamquery.queries.generator.recipe import COLUMNS, Q5_COLUMNS, Recipe
+from bamquery.queries.speed.copies import (
+    BamQueryCopy,
+    ClickHouseCopy,
+    Copy,
+    DuckDbCopy,
+    PolarsCopy,
+    part_of,
+)
 from bamquery.queries.speed.suites import TPCH_TABLES
-from bamquery.queries.speed.systems.duckdb_file import open_duckdb
 from bamquery.queries.trips.export import export
 from bamquery.queries.trips.parquet_files import parquet_files
 from bamquery.queries.trips.zones import load_zones
@@ -34,11 +40,15 @@ class Wanted:
 
     Attributes:
         duckdb: a file of DuckDB's.
-        parquet: Parquet files, which are deleted otherwise, table by table.
+        clickhouse: a folder of ClickHouse's.
+        parquet: Parquet files for polars: TPC-H's as they were made, trips as polars writes them.
+        ipc: IPC files for polars.
     """
 
     duckdb: bool = True
+    clickhouse: bool = False
     parquet: bool = False
+    ipc: bool = False
 
 
 class Data:
@@ -47,14 +57,28 @@ class Data:
     Attributes:
         ours: BamQuery's folder.
         theirs: DuckDB's file.
-        parquet: a folder with a file for each table.
+        clickhouse: ClickHouse's folder.
+        parquet, ipc: folders with a file for each table.
     """
 
-    def __init__(self, folder: Path, name: str, parquet_name: str) -> None:
+    def __init__(self, folder: Path, name: str, encoding: Encoding) -> None:
         """Below a folder, under a name that says which rows they have."""
-        self.ours = folder / f"{name}.bq"
-        self.theirs = folder / f"{name}.duckdb"
-        self.parquet = folder / f"{parquet_name}.parquet"
+        self.ours = folder / f"{name}-{encoding}.bq"
+        self.theirs = folder / f"{name}-{encoding}.duckdb"
+        self.clickhouse = folder / f"{name}.clickhouse"
+        self.parquet = folder / f"{name}.parquet"
+        self.ipc = folder / f"{name}.ipc"
+
+    def missing(self, wanted: Wanted) -> list[Copy]:
+        """Copies that are yet to be loaded, but for BamQuery's and polars' Parquet."""
+        copies: list[Copy] = []
+        if wanted.duckdb and not self.theirs.exists():
+            copies.append(DuckDbCopy(self.theirs))
+        if wanted.clickhouse and not self.clickhouse.exists():
+            copies.append(ClickHouseCopy(self.clickhouse))
+        if wanted.ipc and not self.ipc.exists():
+            copies.append(PolarsCopy(self.ipc, "ipc"))
+        return copies
 
 
 def tpch_data(folder: Path, scale: float, encoding: Encoding, wanted: Wanted, tell: Tell) -> Data:
@@ -65,21 +89,17 @@ def tpch_data(folder: Path, scale: float, encoding: Encoding, wanted: Wanted, te
     Raises:
         BamQueryError: the generator is not installed, or fails.
     """
-    data = Data(folder, f"tpch-{scale:g}-{encoding}", f"tpch-{scale:g}")
+    data = Data(folder, f"tpch-{scale:g}", encoding)
     with ExitStack() as stack:
-        ours = stack.enter_context(_BamQueryCopy(data.ours, encoding)) if not data.ours.exists() else None
-        theirs = (
-            stack.enter_context(_DuckDbCopy(data.theirs))
-            if wanted.duckdb and not data.theirs.exists()
-            else None
-        )
+        missing = [] if data.ours.exists() else [BamQueryCopy(data.ours, encoding)]
+        copies = [stack.enter_context(copy) for copy in (*missing, *data.missing(wanted))]
         for table in TPCH_TABLES:
             file = data.parquet / f"{table}.parquet"
             had = file.exists()
-            if not had and (ours or theirs or wanted.parquet):
+            if not had and (copies or wanted.parquet):
                 tell(f"making TPC-H's {table}, scale factor {scale:g}")
                 generate_table(file, table, scale)
-            for copy in filter(None, (ours, theirs)):
+            for copy in copies:
                 tell(f"loading {table} into {copy.label}")
                 copy.load(table, [file])
             if not had and not wanted.parquet:
@@ -89,45 +109,59 @@ def tpch_data(folder: Path, scale: float, encoding: Encoding, wanted: Wanted, te
     return data
 
 
-def trips_data(folder: Path, rows: int, encoding: Encoding, tell: Tell) -> Data:
-    """Generated trips, all their columns, and the list of zones, for BamQuery and DuckDB.
+def trips_data(
+    folder: Path, rows: int, encoding: Encoding, wanted: Wanted, tell: Tell, *, narrow: bool = False
+) -> Data:
+    """Generated trips and the list of zones, for BamQuery and for others.
+
+    Args:
+        folder: where all of them are.
+        rows: of trips.
+        encoding: of BamQuery's columns.
+        wanted: the others.
+        tell: what is done.
+        narrow: only the columns that Q1 to Q5 name, instead of all.
 
     Raises:
         StorageError: they cannot be written.
     """
-    name = f"trips-{rows}-{encoding}"
-    data = Data(folder, name, name)
-    if data.ours.exists() and data.theirs.exists():
-        return data
-    tell(f"making {rows:,} trips")
-    part = _part(data.ours)
-    shutil.rmtree(data.ours, ignore_errors=True)
-    shutil.rmtree(data.parquet, ignore_errors=True)
-    data.parquet.mkdir()
-    with Database.open(part) as database:
-        recipe = Recipe(rows=rows, columns=COLUMNS, first_year=2012, last_year=2021)
-        generate(database, "trips", recipe, threads=cores(), encoding=encoding)
-        load_zones(database)
-        copies = {table: data.parquet / table for table in ("trips", "zones")}
-        for table, copy in copies.items():
-            with database.table(table).snapshot() as snapshot:
-                export(snapshot, snapshot.schema.names, copy)
-    part.rename(data.ours)
-    with _DuckDbCopy(data.theirs) as theirs:
-        for table, copy in copies.items():
-            tell(f"loading {table} into {theirs.label}")
-            theirs.load(table, parquet_files(copy))
-    shutil.rmtree(data.parquet)
+    name = f"trips-{rows}-q5" if narrow else f"trips-{rows}"
+    data = Data(folder, name, encoding)
+    if not data.ours.exists():
+        tell(f"making {rows:,} trips")
+        _make_trips(data.ours, rows, Q5_COLUMNS if narrow else COLUMNS, encoding)
+    missing = data.missing(wanted)
+    if wanted.parquet and not data.parquet.exists():
+        missing.append(PolarsCopy(data.parquet, "parquet"))
+    if missing:
+        _load_trips(data.ours, missing, part_of(folder / f"{name}.export"), tell)
     return data
 
 
-def _part(path: Path) -> Path:
-    """Where a copy grows; what a run that was stopped has left of it is removed."""
-    part = path.with_name(f"{path.name}.part")
-    if part.is_dir():
-        shutil.rmtree(part)
-    part.unlink(missing_ok=True)
-    return part
+def _make_trips(path: Path, rows: int, columns: Sequence[str], encoding: Encoding) -> None:
+    part = part_of(path)
+    with Database.open(part) as database:
+        recipe = Recipe(rows=rows, columns=columns, first_year=2012, last_year=2021)
+        generate(database, "trips", recipe, threads=cores(), encoding=encoding)
+        load_zones(database)
+    part.rename(path)
+
+
+def _load_trips(ours: Path, copies: Sequence[Copy], folder: Path, tell: Tell) -> None:
+    """By way of Parquet, which is there no longer than it is needed."""
+    folder.mkdir()
+    try:
+        with Database.open(ours) as database:
+            for table in ("trips", "zones"):
+                with database.table(table).snapshot() as snapshot:
+                    export(snapshot, snapshot.schema.names, folder / table)
+        for copy in copies:
+            with copy:
+                for table in ("trips", "zones"):
+                    tell(f"loading {table} into {copy.label}")
+                    copy.load(table, parquet_files(folder / table))
+    finally:
+        shutil.rmtree(folder)
 
 
 def generate_table(file: Path, table: str, scale: float) -> None:
@@ -142,7 +176,7 @@ def generate_table(file: Path, table: str, scale: float) -> None:
         raise BamQueryError(
             f'TPC-H needs {_GENERATOR}, which is not installed: pip install "bamquery[bench]"'
         )
-    part = _part(file.parent)
+    part = part_of(file.parent)
     command = [program, "parquet", "-s", f"{scale:g}", f"--tables={table}", "--output-dir", str(part)]
     ran = subprocess.run(command, capture_output=True, text=True)
     if ran.returncode:
@@ -150,69 +184,3 @@ def generate_table(file: Path, table: str, scale: float) -> None:
     file.parent.mkdir(exist_ok=True)
     (part / file.name).rename(file)
     shutil.rmtree(part)
-
-
-class _Copy:
-    """A copy that is loaded table by table, and renamed at the end of its `with` unless something failed."""
-
-    label: str
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._growing = _part(path)
-
-    def __enter__(self) -> Self:
-        self._open()
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self._close()
-        if kind is None:
-            self._growing.rename(self._path)
-
-    def load(self, table: str, files: list[Path]) -> None:
-        """Make a table of Parquet files."""
-        raise NotImplementedError
-
-    def _open(self) -> None:
-        raise NotImplementedError
-
-    def _close(self) -> None:
-        raise NotImplementedError
-
-
-class _BamQueryCopy(_Copy):
-    label = "BamQuery"
-
-    def __init__(self, path: Path, encoding: Encoding) -> None:
-        super().__init__(path)
-        self._encoding = encoding
-
-    def load(self, table: str, files: list[Path]) -> None:
-        self._connection.sql(
-            f"CREATE TABLE {table} WITH (encoding = '{self._encoding}') "
-            f"AS FROM read_parquet({_sql_list(files)})"
-        )
-
-    def _open(self) -> None:
-        self._connection = connect(self._growing)
-
-    def _close(self) -> None:
-        self._connection.close()
-
-
-class _DuckDbCopy(_Copy):
-    label = "DuckDB"
-
-    def load(self, table: str, files: list[Path]) -> None:
-        self._connection.execute(f"CREATE TABLE {table} AS FROM read_parquet({_sql_list(files)})")
-
-    def _open(self) -> None:
-        self._connection = open_duckdb(self._growing, cores())
-
-    def _close(self) -> None:
-        self._connection.close()
-
-
-def _sql_list(files: list[Path]) -> str:
-    return "[" + ", ".join("'" + str(file).replace("'", "''") + "'" for file in files) + "]"

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bamquery.errors import BamQueryError
 from bamquery.queries.speed.data import Data, Wanted, tpch_data, trips_data
 from bamquery.queries.speed.floors import Rates
 from bamquery.queries.speed.measure import Timing, measure, questions
@@ -64,14 +63,14 @@ class Result:
             for system in systems:
                 if system.name not in names:
                     names.append(system.name)
-                    self.systems.append(
-                        {
-                            "system": system.name,
-                            "version": system.version,
-                            "data": system.data,
-                            "queries": system.queries,
-                        }
-                    )
+                described = {
+                    "system": system.name,
+                    "version": system.version,
+                    "data": system.data,
+                    "queries": system.queries,
+                }
+                if described not in self.systems:
+                    self.systems.append(described)
 
 
 def run_suites(
@@ -87,12 +86,10 @@ def run_suites(
     """Ask all queries, TPC-H's first; `seed`: of constants that change, None: they do not.
 
     Raises:
-        BamQueryError: tables cannot be made, or nobody can be asked about trips.
+        BamQueryError: tables cannot be made.
     """
     of_tpch = [query for query in queries if query.suite == "tpch"]
     of_trips = [query for query in queries if query.suite != "tpch"]
-    if of_trips and "duckdb" not in peers.names:
-        raise BamQueryError("only DuckDB can be asked about trips: --suites tpch, or --against duckdb")
     rates = measure_rates(settings.device, settings.threads)
     tell(_say_rates(rates))
     result = Result(rates)
@@ -108,11 +105,17 @@ def run_suites(
             asked = [questions(query, repeat, rows.scale, seed) for query in chosen]
             result.timings += measure(opened.all, opened.peers, asked, heard)
 
+    wanted = Wanted(
+        "duckdb" in peers.names,
+        "chdb" in peers.names,
+        peers.have_polars and bool({"parquet", "frames"} & set(settings.polars_data)),
+        "polars" in peers.names and "ipc" in settings.polars_data,
+    )
     if of_tpch:
-        wanted = Wanted("duckdb" in peers.names, peers.need_parquet)
         ask(tpch_data(rows.folder, rows.scale, rows.encoding, wanted, tell), of_tpch)
     if of_trips:
-        ask(trips_data(rows.folder, rows.trips, rows.encoding, tell), of_trips)
+        narrow = all(query.suite == "taxi" for query in of_trips)
+        ask(trips_data(rows.folder, rows.trips, rows.encoding, wanted, tell, narrow=narrow), of_trips)
     return result
 
 

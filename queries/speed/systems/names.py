@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-Place = Literal["parquet", "frames"]
-PEERS: Final = ("duckdb", "polars", "cudf-polars")
-TPCH_ONLY: Final = ("polars", "cudf-polars")
-"""Peers that are asked TPC-H alone."""
+FilePlace = Literal["parquet", "ipc"]
+Place = Literal["parquet", "ipc", "frames"]
+PEERS: Final = ("duckdb", "chdb", "polars", "cudf-polars")
+OF_POLARS: Final = ("polars", "cudf-polars")
+"""Peers that have polars' tables."""
 ALONE: Final = "BamQuery"
 HOST: Final = "BamQuery, from host memory"
 RESIDENT: Final = "BamQuery, resident"
-PLACES: Final[tuple[Place, ...]] = ("parquet", "frames")
+PLACES: Final[tuple[Place, ...]] = ("parquet", "ipc", "frames")
+USUAL_PLACES: Final[tuple[Place, ...]] = ("parquet", "frames")

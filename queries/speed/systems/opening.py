@@ -11,9 +11,10 @@ from bamquery.queries.speed.data import Data
 from bamquery.queries.speed.floors import Rates
 from bamquery.queries.speed.suites import SpeedQuery
 from bamquery.queries.speed.systems.bamquery_folder import BamQueryFolder
+from bamquery.queries.speed.systems.clickhouse_folder import ClickHouseFolder
 from bamquery.queries.speed.systems.duckdb_file import DuckDbFile
 from bamquery.queries.speed.systems.frames import Tables
-from bamquery.queries.speed.systems.names import ALONE, HOST, PLACES, RESIDENT, TPCH_ONLY, Place
+from bamquery.queries.speed.systems.names import ALONE, HOST, RESIDENT, USUAL_PLACES, Place
 from bamquery.queries.speed.systems.polars_tables import PolarsTables
 from bamquery.queries.speed.systems.registry import Peers
 from bamquery.queries.speed.systems.system import System
@@ -35,7 +36,7 @@ class Settings:
     threads: int
     gpu_cache: str = "on"
     gpu_cache_limit: str | None = None
-    polars_data: Sequence[Place] = PLACES
+    polars_data: Sequence[Place] = USUAL_PLACES
 
 
 @dataclass
@@ -71,18 +72,24 @@ def open_systems(
                 "cache_limit": limit,
             }
             add(opened.own, BamQueryFolder(name, data.ours, rates, **how))
+        pdsh = peers.pdsh if suites <= {"tpch"} else None
         texts = [query.sql for query in queries]
-        if peers.pdsh is not None:
-            texts += [peers.pdsh.function(query.name) for query in queries if query.suite == "tpch"]
-        tables = [Tables(data.parquet, place, texts) for place in settings.polars_data]
+        if pdsh is not None:
+            texts += [pdsh.function(query.name) for query in queries]
+        tables = [
+            Tables(data.ipc if place == "ipc" else data.parquet, place, texts)
+            for place in settings.polars_data
+        ]
         for peer in peers.names:
             if peer == "duckdb":
                 add(opened.peers, DuckDbFile(data.theirs, settings.threads))
-            elif suites <= {"tpch"}:
-                assert peer in TPCH_ONLY, "all peers are opened"
+            elif peer == "chdb":
+                add(opened.peers, ClickHouseFolder(data.clickhouse, settings.threads))
+            else:
                 gpu = int(settings.device.removeprefix("cuda:")) if peer == "cudf-polars" else None
                 for table in tables:
-                    add(opened.peers, PolarsTables(table, peers.pdsh, gpu))
+                    if gpu is None or table.place != "ipc":  # which a GPU does not scan
+                        add(opened.peers, PolarsTables(table, pdsh, gpu))
         yield opened
 
 

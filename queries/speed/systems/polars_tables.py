@@ -43,6 +43,8 @@ class PolarsTables:
         """For a GPU, host memory in either case: each run brings what it needs."""
         if self._tables.place == "parquet":
             return "Parquet in the page cache"
+        if self._tables.place == "ipc":
+            return "IPC files of its own, mapped, in the page cache"
         return "polars' frames in host memory"
 
     def warm(self, questions: Sequence[Asked]) -> None:

@@ -12,7 +12,7 @@ from importlib import metadata
 from typing import Final
 
 from bamquery.errors import BamQueryError
-from bamquery.queries.speed.systems.names import PEERS, TPCH_ONLY
+from bamquery.queries.speed.systems.names import OF_POLARS, PEERS
 from bamquery.queries.speed.systems.pdsh import DISTRIBUTIONS, Pdsh, cudf_polars_version
 from bamquery.text.identifiers import suggestion
 
@@ -33,9 +33,9 @@ class Peers:
     pdsh: Pdsh | None = None
 
     @property
-    def need_parquet(self) -> bool:
-        """Whether one of them reads Parquet."""
-        return any(name in TPCH_ONLY for name in self.names)
+    def have_polars(self) -> bool:
+        """Whether one of them has polars' tables."""
+        return any(name in OF_POLARS for name in self.names)
 
 
 def require_peers(names: Sequence[str], threads: int, device: str) -> Peers:
@@ -53,7 +53,9 @@ def require_peers(names: Sequence[str], threads: int, device: str) -> Peers:
         raise BamQueryError(f"--against takes one or more of {', '.join(PEERS)}")
     if "duckdb" in names:
         _require_library("duckdb", "DuckDB", 'pip install "bamquery[bench]"')
-    if not set(names) & set(TPCH_ONLY):
+    if "chdb" in names:
+        _require_library("chdb", "ClickHouse", 'pip install "bamquery[formats]"')
+    if not set(names) & set(OF_POLARS):
         return Peers(tuple(names))
     _require_library("polars", "polars", 'pip install "bamquery[bench]"')
     os.environ.setdefault("POLARS_MAX_THREADS", str(threads))

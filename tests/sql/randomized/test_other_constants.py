@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -132,11 +134,11 @@ def _written(plan: Plan) -> list[str]:
     return lines
 
 
-def outcome(database: Connection, sql: str, *, anew: bool) -> Any:
+def outcome(database: Connection, sql: str, values: list[Any] | None = None, *, anew: bool) -> Any:
     """What a text is planned to, or the error that it is refused with."""
     database.set("plan_cache", not anew)
     try:
-        relation = database.sql(sql)
+        relation = database.sql(sql, values)
         bound = relation._plan
         # Twice, as an earlier one may be asked for again.
         plans = [bound, optimized_plan(bound)]
@@ -154,22 +156,61 @@ def _first_difference(one: Any, other: Any) -> str:
 
 def _differences(database: Connection, sql: str, seed: int, hits: Counter[str]) -> list[str]:
     choose = random.Random(seed)
+    texts = (sql, *(exchange(sql, choose) for _ in range(4)), sql)
+    return _differences_of(database, [(text, None) for text in texts], hits)
+
+
+def _differences_of(
+    database: Connection, statements: list[tuple[str, list[Any] | None]], hits: Counter[str]
+) -> list[str]:
     query = KnownQuery.query
 
-    def counted(self: KnownQuery, text: str, *rest: Any) -> Any:
-        found = query(self, text, *rest)
-        if text != self.text:
+    def counted(self: KnownQuery, text: str, constants: Any, catalog: Any) -> Any:
+        found = query(self, text, constants, catalog)
+        if constants != self.constants:
             hits["served" if found is not None else "not served"] += 1
         return found
 
     found = []
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(KnownQuery, "query", counted)
-        for text in (sql, *(exchange(sql, choose) for _ in range(4)), sql):
-            mine, anew = outcome(database, text, anew=False), outcome(database, text, anew=True)
+        for text, values in statements:
+            mine = outcome(database, text, values, anew=False)
+            anew = outcome(database, text, values, anew=True)
             if mine != anew:
-                found.append(f"{text}\nafter {sql}\n{_first_difference(mine, anew)}")
+                found.append(f"{text} {values}\nafter {statements[0]}\n{_first_difference(mine, anew)}")
     return found
+
+
+def _with_values(sql: str, choose: random.Random) -> list[tuple[str, list[Any] | None]]:
+    """The text with parameters in the places of some of its constants, and values like these for them."""
+    written: list[str] = []
+
+    def place(found: re.Match[str]) -> str:
+        by_number = _BY_NUMBER.search(sql, 0, found.start()) is not None
+        after_a_word = (
+            re.search(r"[A-Za-z] $", sql[: found.start()]) is not None
+        )  # DATE '...', INTERVAL '...'
+        if by_number or (after_a_word and found[0].startswith("'")) or choose.random() < 0.2:
+            return found[0]
+        written.append(found[0])
+        return "?"
+
+    text = _CONSTANT.sub(place, sql)
+    others = [
+        [_other_constant(one, choose) if choose.random() < 0.6 else one for one in written] for _ in range(4)
+    ]
+    return [(text, [_value(one, choose) for one in values]) for values in (written, *others, written)]
+
+
+def _value(written: str, choose: random.Random) -> Any:
+    if choose.random() < 0.03:
+        return choose.choice((None, True, b"a", dt.date(2024, 2, 29), dt.datetime(2024, 1, 1, 12)))
+    if written.startswith("'"):
+        return written[1:-1].replace("''", "'")
+    if "." not in written:
+        return int(written) if choose.random() < 0.9 else -int(written)
+    return Decimal(written) if choose.random() < 0.7 else float(written)
 
 
 def test_random_texts_are_served_by_plans_of_others(database: Connection) -> None:
@@ -178,6 +219,25 @@ def test_random_texts_are_served_by_plans_of_others(database: Connection) -> Non
     for seed, sql in enumerate(3 * _FIXED):
         assert not _differences(database, sql, seed, hits)
     assert hits["served"] > len(_FIXED)
+
+
+def test_random_values_are_served_by_plans_of_others(database: Connection) -> None:
+    hits: Counter[str] = Counter()
+    for seed, sql in enumerate(3 * _FIXED):
+        assert not _differences_of(database, _with_values(sql, random.Random(seed)), hits)
+    assert hits["served"] > len(_FIXED)
+
+
+@pytest.mark.parametrize("fault", ["fix", "note"])
+def test_what_is_not_noted_of_values_is_found(
+    database: Connection, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    monkeypatch.setattr(Assumptions, fault, lambda *arguments: None)
+    assert any(
+        _differences_of(database, _with_values(sql, random.Random(seed)), Counter())
+        for seed in range(20)
+        for sql in _FIXED
+    )
 
 
 @pytest.mark.parametrize("fault", ["fix", "note"])
@@ -205,3 +265,10 @@ _FIXED = (
 @given(sql=ANY, seed=st.integers(0, 1 << 30))
 def test_plans(database: Connection, sql: str, seed: int) -> None:
     assert not _differences(database, sql, seed, Counter())
+
+
+@pytest.mark.long
+@settings(max_examples=effort(40, 4000), derandomize=True, deadline=None, suppress_health_check=QUIET)
+@given(sql=ANY, seed=st.integers(0, 1 << 30))
+def test_plans_with_values(database: Connection, sql: str, seed: int) -> None:
+    assert not _differences_of(database, _with_values(sql, random.Random(seed)), Counter())

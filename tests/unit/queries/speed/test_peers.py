@@ -74,6 +74,7 @@ def test_there_is_no_such_peer() -> None:
     ("name", "library", "how"),
     [
         ("duckdb", "duckdb", r'pip install "bamquery\[bench\]"'),
+        ("chdb", "chdb", r'pip install "bamquery\[formats\]"'),
         ("polars", "polars", r'pip install "bamquery\[bench\]"'),
         ("cudf-polars", "cudf_polars", "pip install cudf-polars-cu13"),
     ],
@@ -91,7 +92,7 @@ def test_peers_that_are_there() -> None:
     pytest.importorskip("polars")
     assert require_peers(("duckdb",), 1, "cpu").pdsh is None
     found = require_peers(("duckdb", "cudf-polars"), 1, "cuda:0")
-    assert found.need_parquet
+    assert found.have_polars
     assert found.pdsh is not None
     assert found.pdsh.version == "26.10.9"
     with pytest.raises(BamQueryError, match="needs an NVIDIA GPU, and the device is cpu"):

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from bamquery.errors import BamQueryError
+from bamquery.queries.generator.recipe import Q5_COLUMNS
 from bamquery.queries.speed import command, data
 from bamquery.queries.speed.data import Wanted, tpch_data, trips_data
 from bamquery.queries.speed.suites import TPCH_TABLES
@@ -83,8 +84,46 @@ def test_polars_alone_is_whom_answers_are_compared_with(ask: Ask) -> None:
     measured = ask("--suites", "tpch", *options)
     assert [one["system"] for one in measured["systems"]] == ["BamQuery", "polars, frames"]
     assert measured["complaints"] == []
-    with pytest.raises(BamQueryError, match="only DuckDB can be asked about trips"):
-        ask("--suites", "taxi", "--against", "polars")
+
+
+def test_trips_on_files_of_all_peers(ask: Ask, tmp_path: Path) -> None:
+    polars = pytest.importorskip("polars")
+    pytest.importorskip("chdb")
+    options = ["--against", "duckdb,chdb,polars", "--polars-data", "parquet,ipc,frames"]
+    measured = ask("--rows", "3k", "--suites", "taxi", *options)
+    names = ["DuckDB", "ClickHouse", "polars, parquet", "polars, ipc", "polars, frames"]
+    assert [one["system"] for one in measured["systems"]] == ["BamQuery", *names]
+    assert all(one["version"] for one in measured["systems"])
+    assert measured["complaints"] == measured["complaints_of_peers"] == []
+    for query in measured["queries"]:
+        assert all(one["fastest"] > 0 for one in query["systems"])
+    made = {path.name for path in tmp_path.iterdir() if "trips" in path.name}
+    assert made == {
+        "trips-3000-q5-auto.bq",
+        "trips-3000-q5-auto.duckdb",
+        "trips-3000-q5.clickhouse",
+        "trips-3000-q5.parquet",
+        "trips-3000-q5.ipc",
+    }
+    columns = polars.scan_ipc(tmp_path / "trips-3000-q5.ipc" / "trips.arrow").collect_schema().names()
+    assert set(columns) == set(Q5_COLUMNS)
+
+
+def test_a_wrong_answer_of_a_peer_is_told_of(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    chdb_session = pytest.importorskip("chdb.session")
+    query = chdb_session.Session.query
+
+    def other(self: Any, text: str, *rest: Any) -> Any:
+        if "avg(" in text:
+            text = text.replace(">= 30", ">= 20").replace("tolls_amount", "nothing")
+        return query(self, text, *rest)
+
+    monkeypatch.setattr(chdb_session.Session, "query", other)
+    options = ["--against", "duckdb,chdb", "--queries", "q1,q5"]
+    measured = ask("--rows", "30k", "--suites", "taxi", *options)
+    wrong, failed = measured["complaints_of_peers"]
+    assert wrong.startswith("taxi/q1: ClickHouse: row 1, dollars_per_mile: ")
+    assert failed.startswith("taxi/q5: ClickHouse: ClickHouse: Code: ")
 
 
 def test_tables_are_made_once_and_only_such_as_are_wanted(
@@ -131,10 +170,10 @@ def test_what_was_stopped_is_made_anew(tmp_path: Path, monkeypatch: pytest.Monke
 def test_trips_are_made_once(tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
     told: list[str] = []
-    found = trips_data(tmp_path, 2000, "auto", told.append)
+    found = trips_data(tmp_path, 2000, "auto", Wanted(), told.append)
     assert told
     told.clear()
-    trips_data(tmp_path, 2000, "auto", told.append)
+    trips_data(tmp_path, 2000, "auto", Wanted(), told.append)
     assert told == []
     assert sorted(path.name for path in tmp_path.iterdir()) == [found.ours.name, found.theirs.name]
 

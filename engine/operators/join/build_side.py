@@ -139,7 +139,7 @@ def make_build_side(
         return BuildSide(frame, AllPairs(device, 0 if no_pairs else rows), rows, has_nulls=False)
     keys = device.evaluate(condition.build_keys, frame)
     table = device.join_table(keys, condition.nulls_equal)
-    _reserve_actual(memory, size + device.nbytes(keys) + table.nbytes)
+    reserve_actual(memory, size + device.nbytes(keys) + table.nbytes)
     if encodes and rows <= _FEW_STRINGS:
         frame = device.dictionary_encode(frame)
     return BuildSide(frame, table, rows, has_nulls=False)
@@ -172,7 +172,7 @@ def make_build_partitions(
                 place.append(frame)
     with closing(ordered_map(context, build_partition, drain_list(partitions), looks_ahead=True)) as builds:
         found = list(builds)
-    _reserve_actual(memory, sum(device.nbytes(held.frame) + held.table.nbytes for held in found))
+    reserve_actual(memory, sum(device.nbytes(held.frame) + held.table.nbytes for held in found))
     return found
 
 
@@ -233,10 +233,10 @@ class KeyFacts(Generic[Frame]):
         device = self._context.device
         keys = device.concatenate(frames)
         table = device.join_table(keys, self._condition.nulls_equal)
-        _reserve_actual(memory, device.nbytes(keys) + table.nbytes)
+        reserve_actual(memory, device.nbytes(keys) + table.nbytes)
         return BuildSide(keys, table, self.rows, self.has_nulls)
 
 
-def _reserve_actual(memory: Reservation, size: int) -> None:
+def reserve_actual(memory: Reservation, size: int) -> None:
     """Hold what is there now; what was foreseen stays held where a small table took more than that."""
     memory.fits(size)

@@ -17,6 +17,7 @@ from bamquery.engine.operators.join.build_side import (
     make_build_partitions,
     make_build_side,
 )
+from bamquery.engine.operators.join.dense_build import make_dense_build
 from bamquery.engine.operators.join.key_filter import KeySummary
 from bamquery.engine.operators.join.partitions import PARTITIONS
 from bamquery.engine.operators.join.probe import JoinProbe
@@ -67,6 +68,9 @@ class InMemoryJoin(Generic[Frame]):
             self._summary.add(frame)
         rows = sum(map(device.row_count, frames))
         if task.level == 0 and condition.build_keys and rows > _MANY_ROWS * device.task_size:
+            whole = make_dense_build(context, frames, len(task.build_fields), condition, task.memory)
+            if whole is not None:
+                return [whole]
             return make_build_partitions(context, frames, condition, task.memory)
         no_pairs = task.kind != "mark" and condition.is_never_true
         frames = [device.empty(task.build_fields), *frames]

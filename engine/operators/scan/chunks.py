@@ -15,8 +15,9 @@ from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.plain_size import column_bytes, stored_bytes
 from bamquery.storage.statistics.predicate import RangePredicate
 
-CHUNK_VECTORS: Final = 1024
-"""Vectors of a full chunk, about a million rows: reads are large, and few chunks fill the memory."""
+CHUNK_VECTORS: Final = 4096
+"""Vectors of a full chunk where few rows pass, about four million: a chunk costs a millisecond of Python, of
+which threads do no two at once, and what is read and given out bounds the others."""
 
 GIVEN_VECTORS: Final = 800
 """Vectors' worth of rows that a chunk gives out at most, about: what becomes of more fits no cache."""
@@ -28,7 +29,7 @@ MOST_DECODED: Final = 4
 
 FIRST_VECTORS: Final = 16
 """Vectors of the first chunk. Statistics are learnt, and a LIMIT met, before much is read."""
-GROWTH: Final = 64
+GROWTH: Final = 256
 """How much larger each next one is until they are full: a chunk costs a millisecond whatever is in it."""
 
 LEAST_VECTORS: Final = 16

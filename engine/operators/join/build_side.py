@@ -34,6 +34,8 @@ _MOST_ROWS: Final = 1 << 20
 """Rows of a block at most: a row of the other side may have all of them as partners at once."""
 _PIECES: Final = 8
 """Pieces of rows that would fill the memory that is left."""
+_SPREAD_ROWS: Final = 1 << 17
+"""Rows of which each column is work for a thread of its own."""
 _FEW_STRINGS: Final = 1 << 14
 """Rows whose strings are worth encoding: all of them are looked at for each chunk that is grouped."""
 
@@ -119,6 +121,19 @@ def collect_blocks(
             size += own_size
             memory.resize(beside + build_side_bytes(rows, size))
     yield held
+
+
+def concatenate_columns(context: ExecutionContext[Frame], frames: Sequence[Frame], columns: int) -> Frame:
+    """Rows of all frames, in order; where they are many, each of so many columns by another thread."""
+    device = context.device
+
+    def concatenate(column: int) -> Frame:
+        return device.concatenate([device.select(frame, [column]) for frame in frames])
+
+    if columns <= 1 or context.threads == 1 or sum(map(device.row_count, frames)) < _SPREAD_ROWS:
+        return device.concatenate(frames)
+    with closing(ordered_map(context, concatenate, range(columns), looks_ahead=True)) as joined:
+        return device.join_columns(list(joined))
 
 
 def make_build_side(

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from typing import Protocol, TypeVar, runtime_checkable
 
 from bamquery.engine.device import Frame, JoinTable
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Reservation
-from bamquery.engine.execution.ordered_map import ordered_map
-from bamquery.engine.operators.join.build_side import BuildSide, reserve_actual
+from bamquery.engine.operators.join.build_side import BuildSide, concatenate_columns, reserve_actual
 from bamquery.engine.operators.join.pairs import JoinCondition
 
 _Frame_contra = TypeVar("_Frame_contra", contravariant=True)
@@ -48,21 +46,8 @@ def make_dense_build(
     keys = [device.evaluate(condition.build_keys, frame) for frame in frames]
     if not device.are_dense_keys(keys):
         return None
-    rows = _concatenate_columns(context, frames, columns)
+    rows = concatenate_columns(context, frames, columns)
     found = device.evaluate(condition.build_keys, rows)
     table: JoinTable[Frame] = device.join_table_by_threads(found, condition.nulls_equal, context.threads)
     reserve_actual(memory, device.nbytes(rows) + device.nbytes(found) + table.nbytes)
     return BuildSide(rows, table, device.row_count(rows), has_nulls=False)
-
-
-def _concatenate_columns(context: ExecutionContext[Frame], frames: Sequence[Frame], columns: int) -> Frame:
-    """As `Device.concatenate`, each column by another thread."""
-    device = context.device
-
-    def concatenate(column: int) -> Frame:
-        return device.concatenate([device.select(frame, [column]) for frame in frames])
-
-    if columns <= 1:
-        return device.concatenate(frames)
-    with closing(ordered_map(context, concatenate, range(columns), looks_ahead=True)) as joined:
-        return device.join_columns(list(joined))

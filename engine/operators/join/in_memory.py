@@ -14,6 +14,7 @@ from bamquery.engine.operators.base.frame_sizing import coalesce_frames
 from bamquery.engine.operators.join.build_side import (
     MEMORY_LEVEL,
     BuildSide,
+    concatenate_columns,
     make_build_partitions,
     make_build_side,
 )
@@ -73,7 +74,8 @@ class InMemoryJoin(Generic[Frame]):
                 return [whole]
             return make_build_partitions(context, frames, condition, task.memory)
         no_pairs = task.kind != "mark" and condition.is_never_true
-        frames = [device.empty(task.build_fields), *frames]
+        columns = len(task.build_fields)
+        frames = [concatenate_columns(context, [device.empty(task.build_fields), *frames], columns)]
         return [
             make_build_side(context, frames, condition, task.memory, no_pairs=no_pairs, encodes=task.encodes)
         ]

@@ -423,10 +423,10 @@ class KeyTable:
         one that has more.
         """
 
-def key_table(keys: Sequence[KeyColumn], nulls_equal: Sequence[bool]) -> KeyTable | None:
+def key_table(keys: Sequence[KeyColumn], nulls_equal: Sequence[bool], threads: int = 1) -> KeyTable | None:
     """Rows to be found; None where 64 bits are too few to tell their keys apart.
 
-    Rows with a null are found where nulls are equal, and else never.
+    Rows with a null are found where nulls are equal, and else never. `threads` may work on it.
     """
 
 class NumberSet:

@@ -32,7 +32,7 @@ Row = tuple[Any, ...]
 Truth = Callable[[Row, Row], bool | None]
 
 KINDS: Final[tuple[JoinKind, ...]] = ("inner", "left", "right", "full", "semi", "anti", "single", "mark")
-STRATEGIES: Final = ("in memory", "small portions", "partitions in memory", "files")
+STRATEGIES: Final = ("in memory", "small portions", "dense keys", "partitions in memory", "files")
 WORD: Final = pa.dictionary(pa.int8(), pa.large_string())
 FIELDS: Final = (
     Field("k", pa.int64()),
@@ -175,8 +175,10 @@ def _run(join: Join[Any], context: ExecutionContext[Any]) -> list[Row]:
 def strategy(request: pytest.FixtureRequest, device: Device[Any], monkeypatch: pytest.MonkeyPatch) -> str:
     """What makes joins go one way or another."""
     chosen = str(request.param)
-    if chosen == "partitions in memory":
+    if chosen in ("dense keys", "partitions in memory"):
         monkeypatch.setattr(in_memory, "_MANY_ROWS", 0)
+        if chosen == "partitions in memory":
+            monkeypatch.setattr(in_memory, "make_dense_build", lambda *_: None)
     elif chosen == "small portions":
         for module in (join_table, join_pairs):
             monkeypatch.setattr(module, "_PORTION", 30)
@@ -188,7 +190,7 @@ def strategy(request: pytest.FixtureRequest, device: Device[Any], monkeypatch: p
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_answers(device: Device[Any], tmp_path: Path, strategy: str, kind: JoinKind) -> None:
-    shapes = {"files": 2, "partitions in memory": 1, "small portions": 4}.get(strategy)
+    shapes = {"files": 2, "dense keys": 2, "partitions in memory": 1, "small portions": 4}.get(strategy)
     few = FEW_CONDITIONS.get(strategy)
     limit = "7kB" if strategy == "files" else "1GB"
     for what, sides in list(SIDES.items())[:shapes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -19,7 +20,7 @@ from bamquery.engine.cpu.aggregates.accumulator import (
     concatenate_state_columns,
 )
 from bamquery.engine.cpu.aggregates.registry import accumulator_of
-from bamquery.engine.cpu.aggregates.splicing import shared_groups
+from bamquery.engine.cpu.aggregates.splicing import Spread, one_by_one, shared_groups
 from bamquery.engine.cpu.aggregates.value_lists import flatten_lists, make_lists, owning_lists, pack_struct
 from bamquery.engine.cpu.expressions.dictionary_encoded import evaluate_encoded
 from bamquery.engine.cpu.expressions.evaluation import evaluate_columns
@@ -125,12 +126,13 @@ class CpuAggregation:
             return states[0]
         return self._merge_by(_group_states(states), states)
 
-    def splice(self, states: Sequence[CpuGroups]) -> list[CpuGroups] | None:
+    def splice(self, states: Sequence[CpuGroups], spread: Spread = one_by_one) -> list[CpuGroups] | None:
         """As many states, none of which has a key of another one, where few groups change for that.
 
-        None where many would, so that merging is worth it. Groups are in no order.
+        None where many would, so that merging is worth it. Groups are in no order. `spread`: how states are
+        looked at, and changed.
         """
-        shared = shared_groups([state.keys for state in states]) if self._keys else None
+        shared = shared_groups([state.keys for state in states], spread) if self._keys else None
         if shared is None:
             return None
         touched = [i for i, places in enumerate(shared) if len(places)]
@@ -142,11 +144,18 @@ class CpuAggregation:
         # Groups are numbered as they first appear: those that a state has first follow each other.
         ends = np.cumsum([piece.groups for piece in pieces])
         firsts = [0, *(int(grouping.codes[:end].max()) + 1 for end in ends)]
-        spliced = list(states)
-        for i, start, end in zip(touched, firsts, firsts[1:], strict=False):
-            rest = _drop_groups(states[i], shared[i])
+
+        def put_together(change: tuple[CpuGroups, NDArray[np.int64], int, int]) -> CpuGroups:
+            state, places, start, end = change
+            rest = _drop_groups(state, places)
             own = _slice_of_state(merged, start, end)
-            spliced[i] = self._concatenate([rest, own]) if own.groups else rest
+            return self._concatenate([rest, own]) if own.groups else rest
+
+        spliced = list(states)
+        changes = ((states[i], shared[i], firsts[n], firsts[n + 1]) for n, i in enumerate(touched))
+        with closing(spread(put_together, changes)) as changed:
+            for i, state in zip(touched, changed, strict=True):
+                spliced[i] = state
         return spliced
 
     def split(self, state: CpuGroups, count: int, level: int, *, apart: bool = False) -> list[CpuGroups]:

@@ -16,11 +16,15 @@ from bamquery.engine.cpu.keys.key_words import KeyWords, canonical, key_words
 from bamquery.engine.cpu.numeric import decimals
 from bamquery.engine.cpu.stored_frame import StoredFrame, whole_batch
 from bamquery.engine.device import HostPositions
+from bamquery.statement_context.cancellation import interruptible
+from bamquery.storage.format.storable_types import is_counted
 
 Portion = tuple[int, HostPositions, HostPositions]
 
 _PORTION: Final = 1 << 18
 """Pairs, and rows to look up, that are dealt with at once."""
+_SPARSEST: Final = 128
+"""Codes for each row up to which C++ has a bit for every one."""
 
 
 class CpuJoinTable:
@@ -30,12 +34,17 @@ class CpuJoinTable:
     found by the hash of all keys, and pairs are compared.
     """
 
-    def __init__(self, keys: pa.RecordBatch, nulls_equal: Sequence[bool]) -> None:
+    def __init__(self, keys: pa.RecordBatch, nulls_equal: Sequence[bool], threads: int = 1) -> None:
+        """`threads`: that make it; where they are several the keys must own their memory."""
         self._nulls_equal = tuple(nulls_equal)
         self._columns: list[Column] | None = None
         columns = [canonical(column) for column in keys.columns]
         words = _all_words(columns)
-        table = None if words is None else native.key_table(words, self._nulls_equal)
+        table = None
+        if words is not None and threads > 1:
+            table = interruptible(native.key_table, words, self._nulls_equal, threads)
+        elif words is not None:
+            table = native.key_table(words, self._nulls_equal)
         if table is None:
             self._columns = columns
             table = native.key_table([self._hash_words(columns, keys.num_rows)], [False])
@@ -92,6 +101,19 @@ class CpuJoinTable:
                 same = (same & here & there) | ~(here | there)
             equal &= same
         return equal
+
+
+def are_dense_keys(keys: Sequence[pa.RecordBatch]) -> bool:
+    """Whether a table of all these rows has a bit for each key that could be, and not hashes."""
+    codes = 1
+    for columns in zip(*(batch.columns for batch in keys), strict=True):
+        if not is_counted(columns[0].type):
+            return False
+        words = [key_words(column) for column in columns]
+        _, bounds, _ = native.summarize_numbers([one for one in words if one is not None], False)
+        if len(bounds):
+            codes *= int(bounds[1]) - int(bounds[0]) + 2
+    return codes <= _SPARSEST * sum(batch.num_rows for batch in keys)
 
 
 def _all_words(columns: Sequence[Column]) -> list[KeyWords] | None:

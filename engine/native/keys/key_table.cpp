@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <numeric>
 
 #include "engine/native/keys/hash_words.hpp"
+#include "engine/native/keys/row_shares.hpp"
 
 namespace bamquery {
 namespace {
@@ -16,10 +18,16 @@ constexpr std::uint64_t kSparsest = 128, kSmallTable = 1 << 18;
 // Rows that a place in memory is asked for ahead.
 constexpr std::int64_t kAhead = 16;
 
+// What one thread has seen of its rows.
+struct alignas(64) SeenRows {
+  std::uint64_t usable = 0, first = 0, last = 0;
+  bool repeats = false, is_sorted = true;
+};
+
 }  // namespace
 
 std::optional<KeyTable> KeyTable::make(std::span<const KeyColumn> columns, std::int64_t rows,
-                                       const std::vector<bool>& nulls_equal) {
+                                       const std::vector<bool>& nulls_equal, std::int64_t threads) {
   auto codes = RowCodes::fit(columns, nulls_equal);
   if (!codes) return std::nullopt;
   KeyTable table(std::move(*codes));
@@ -27,7 +35,7 @@ std::optional<KeyTable> KeyTable::make(std::span<const KeyColumn> columns, std::
   const std::uint64_t dense = std::max(kSparsest * static_cast<std::uint64_t>(rows), kSmallTable);
   table.is_dense_ = table.codes_.count() - 1 < dense;  // 0 of them are all that 64 bits have
   if (table.is_dense_) {
-    table.build_bits(columns, rows);
+    table.build_bits(columns, rows, threads);
   } else {
     table.build_slots(columns, rows);
   }
@@ -48,59 +56,122 @@ void KeyTable::each_usable(std::span<const KeyColumn> columns, std::int64_t star
   }
 }
 
-void KeyTable::build_bits(std::span<const KeyColumn> columns, std::int64_t rows) {
-  words_ = ZeroedTable<Word>((codes_.count() + 63) / 64);
-  std::uint64_t usable_rows = 0, least = 0;
-  is_sorted_ = true;
-  each_usable(columns, 0, rows,
-              [&](std::int64_t, std::int64_t count, const std::uint64_t* codes, const std::uint8_t* usable) {
-                bool repeats = false;
-                for (std::int64_t i = 0; i < count; ++i) {
-                  if (usable[i] == 0) continue;
-                  Word& word = words_[codes[i] / 64];
-                  repeats |= word.has(codes[i]);
-                  word.bits |= 1ULL << (codes[i] % 64);
-                  is_sorted_ = is_sorted_ && codes[i] >= least;
-                  least = codes[i];
-                  ++usable_rows;
-                }
-                is_unique_ = is_unique_ && !repeats;
-                return true;
-              });
-  is_sorted_ = is_sorted_ && usable_rows == static_cast<std::uint64_t>(rows);
-  std::uint64_t keys = 0;
-  for (Word& word : words_) {
-    word.before = keys;
-    keys += static_cast<std::uint64_t>(std::popcount(word.bits));
-  }
-  const auto each_rank = [&](auto&& use) {
+// Sets the bits of all codes, and finds whether they repeat and are in order; gives how many rows are usable.
+std::uint64_t KeyTable::set_bits(std::span<const KeyColumn> columns, std::int64_t rows, std::int64_t shares) {
+  std::vector<SeenRows> seen(static_cast<std::size_t>(shares));
+  const auto see = [&]<bool kShared>(SeenRows& all, std::int64_t first, std::int64_t own_rows) {
+    SeenRows own;
     each_usable(
-        columns, 0, rows,
+        columns, first, own_rows,
+        [&](std::int64_t, std::int64_t count, const std::uint64_t* codes, const std::uint8_t* usable) {
+          for (std::int64_t i = 0; i < count; ++i) {
+            if (usable[i] == 0) continue;
+            std::uint64_t& bits = words_[codes[i] / 64].bits;
+            const std::uint64_t bit = 1ULL << (codes[i] % 64);
+            std::uint64_t before = bits;
+            if constexpr (kShared) {  // nothing else is handed over by it
+              before = std::atomic_ref(bits).fetch_or(bit, std::memory_order_relaxed);
+            } else {
+              bits |= bit;
+            }
+            own.repeats |= (before & bit) != 0;
+            if (own.usable++ == 0) own.first = codes[i];
+            own.is_sorted = own.is_sorted && codes[i] >= own.last;
+            own.last = codes[i];
+          }
+          return true;
+        });
+    all = own;
+  };
+  if (shares == 1) {
+    see.template operator()<false>(seen[0], 0, rows);
+  } else {
+    share_out(rows, shares, kBlockRows, [&](std::int64_t share, std::int64_t first, std::int64_t count) {
+      see.template operator()<true>(seen[static_cast<std::size_t>(share)], first, count);
+    });
+  }
+  std::uint64_t usable = 0, last = 0;
+  is_sorted_ = true;
+  for (const SeenRows& own : seen) {
+    usable += own.usable;
+    is_unique_ = is_unique_ && !own.repeats;
+    is_sorted_ = is_sorted_ && own.is_sorted && (own.usable == 0 || own.first >= last);
+    last = own.usable != 0 ? own.last : last;
+  }
+  is_sorted_ = is_sorted_ && usable == static_cast<std::uint64_t>(rows);
+  return usable;
+}
+
+// Writes how many bits are set before each word; gives how many there are.
+std::uint64_t KeyTable::count_bits(std::int64_t threads) {
+  const auto words = static_cast<std::int64_t>(words_.size());
+  const std::int64_t shares = worth_threads(words, threads);
+  std::vector<std::uint64_t> counts(static_cast<std::size_t>(shares) + 1);
+  const auto each_word = [&](std::int64_t first, std::int64_t count, auto&& use) {
+    for (Word* word = words_.data() + first; word != words_.data() + first + count; ++word) use(*word);
+  };
+  share_out(words, shares, 1, [&](std::int64_t share, std::int64_t first, std::int64_t count) {
+    std::uint64_t found = 0;
+    each_word(first, count,
+              [&](const Word& word) { found += static_cast<std::uint64_t>(std::popcount(word.bits)); });
+    counts[static_cast<std::size_t>(share) + 1] = found;
+  });
+  std::partial_sum(counts.begin(), counts.end(), counts.begin());
+  share_out(words, shares, 1, [&](std::int64_t share, std::int64_t first, std::int64_t count) {
+    std::uint64_t before = counts[static_cast<std::size_t>(share)];
+    each_word(first, count, [&](Word& word) {
+      word.before = before;
+      before += static_cast<std::uint64_t>(std::popcount(word.bits));
+    });
+  });
+  return counts.back();
+}
+
+void KeyTable::build_bits(std::span<const KeyColumn> columns, std::int64_t rows, std::int64_t threads) {
+  words_ = ZeroedTable<Word>((codes_.count() + 63) / 64);
+  const std::int64_t shares = worth_threads(rows, threads);
+  const std::uint64_t usable_rows = set_bits(columns, rows, shares);
+  const std::uint64_t keys = count_bits(threads);
+  const auto each_rank_of = [&](std::int64_t first, std::int64_t own_rows, auto&& use) {
+    each_usable(
+        columns, first, own_rows,
         [&](std::int64_t start, std::int64_t count, const std::uint64_t* codes, const std::uint8_t* usable) {
           for (std::int64_t i = 0; i < count; ++i) {
             if (usable[i] != 0)
-              use(words_[codes[i] / 64].rank(codes[i]), static_cast<std::uint32_t>(start + i));
+              use(words_[codes[i] / 64].rank(codes[i]), static_cast<std::uint32_t>(first + start + i));
           }
           return true;
         });
   };
+  const auto each_rank = [&](auto&& use) {
+    share_out(rows, shares, kBlockRows,
+              [&](std::int64_t, std::int64_t first, std::int64_t count) { each_rank_of(first, count, use); });
+  };
   if (is_unique_) {
     if (is_sorted_) return;
-    order_.resize(keys);
+    order_ = ZeroedTable<std::uint32_t>(keys);
     each_rank([&](std::uint64_t rank, std::uint32_t row) { order_[rank] = row; });
     return;
   }
   // Counted two places further, so that what is the end of a code's rows once all are placed is their
   // beginning until then.
   begins_.resize(keys + 2);
-  each_rank([&](std::uint64_t rank, std::uint32_t) { ++begins_[rank + 2]; });
+  if (shares == 1) {
+    each_rank([&](std::uint64_t rank, std::uint32_t) { ++begins_[rank + 2]; });
+  } else {
+    each_rank([&](std::uint64_t rank, std::uint32_t) {
+      std::atomic_ref(begins_[rank + 2])
+          .fetch_add(1, std::memory_order_relaxed);  // ended threads hand it over
+    });
+  }
   std::partial_sum(begins_.begin(), begins_.end(), begins_.begin());
   if (is_sorted_) {
     begins_.erase(begins_.begin());
     return;
   }
-  order_.resize(usable_rows);
-  each_rank([&](std::uint64_t rank, std::uint32_t row) { order_[begins_[rank + 1]++] = row; });
+  order_ = ZeroedTable<std::uint32_t>(usable_rows);
+  // By one thread: a key's rows stay in their order.
+  each_rank_of(0, rows, [&](std::uint64_t rank, std::uint32_t row) { order_[begins_[rank + 1]++] = row; });
 }
 
 void KeyTable::build_slots(std::span<const KeyColumn> columns, std::int64_t rows) {
@@ -138,7 +209,7 @@ void KeyTable::build_slots(std::span<const KeyColumn> columns, std::int64_t rows
     slot.first = begin;
     begin += slot.count;
   }
-  order_.resize(usable_rows);
+  order_ = ZeroedTable<std::uint32_t>(usable_rows);
   // `first` goes through a key's rows, and then back.
   each_slot([&](Slot& slot, std::uint64_t, std::uint32_t row) { order_[slot.first++] = row; });
   for (Slot& slot : slots_) slot.first -= slot.count;

@@ -20,9 +20,9 @@ class KeyTable {
   static constexpr std::int64_t kMostRows = 0xFFFFFFFF;
 
   /// Of rows whose keys have codes; nothing where they have none. Rows with a null that equals nothing are
-  /// never found.
+  /// never found. `threads` may work on it.
   static std::optional<KeyTable> make(std::span<const KeyColumn> columns, std::int64_t rows,
-                                      const std::vector<bool>& nulls_equal);
+                                      const std::vector<bool>& nulls_equal, std::int64_t threads = 1);
 
   std::int64_t nbytes() const;
   std::size_t columns() const { return columns_; }
@@ -56,7 +56,9 @@ class KeyTable {
   template <typename Use>
   void each_usable(std::span<const KeyColumn> columns, std::int64_t start, std::int64_t rows,
                    Use&& use) const;
-  void build_bits(std::span<const KeyColumn> columns, std::int64_t rows);
+  void build_bits(std::span<const KeyColumn> columns, std::int64_t rows, std::int64_t threads);
+  std::uint64_t set_bits(std::span<const KeyColumn> columns, std::int64_t rows, std::int64_t shares);
+  std::uint64_t count_bits(std::int64_t threads);
   void build_slots(std::span<const KeyColumn> columns, std::int64_t rows);
   void find_block(std::int64_t count, const std::uint64_t* codes, std::uint8_t* usable, std::uint32_t* firsts,
                   std::uint32_t* counts) const;
@@ -84,7 +86,7 @@ class KeyTable {
   std::vector<std::uint32_t> begins_;  // by number of the code, where keys repeat: where its rows begin
   ZeroedTable<Slot> slots_;
   std::uint64_t mask_ = 0;
-  std::vector<std::uint32_t> order_;  // rows by code, or by slot where keys repeat
+  ZeroedTable<std::uint32_t> order_;  // rows by code, or by slot where keys repeat
 };
 
 }  // namespace bamquery

@@ -95,14 +95,15 @@ py::tuple py_group_rows(const py::sequence& keys) {
   return py::make_tuple(codes, array_of<std::int64_t>(std::move(leaders)));
 }
 
-py::object py_key_table(const py::sequence& keys, const std::vector<bool>& nulls_equal) {
+py::object py_key_table(const py::sequence& keys, const std::vector<bool>& nulls_equal,
+                        std::int64_t threads) {
   const HeldColumns columns(keys);
   require(nulls_equal.size() == columns.views().size(), "each key says whether nulls are equal");
   require(columns.rows() < KeyTable::kMostRows, "too many rows for 32 bits");
   std::optional<KeyTable> table;
   {
     const py::gil_scoped_release unlocked;
-    table = KeyTable::make(columns.views(), columns.rows(), nulls_equal);
+    table = KeyTable::make(columns.views(), columns.rows(), nulls_equal, threads);
   }
   return table ? py::cast(std::move(*table)) : py::none();
 }
@@ -423,7 +424,7 @@ void bind_keys(py::module_& module) {
       .def_property_readonly("nbytes", &KeyTable::nbytes)
       .def("find_pairs", &py_find_pairs, py::arg("keys"), py::arg("start"), py::arg("rows"),
            py::arg("pairs"));
-  module.def("key_table", &py_key_table, py::arg("keys"), py::arg("nulls_equal"));
+  module.def("key_table", &py_key_table, py::arg("keys"), py::arg("nulls_equal"), py::arg("threads") = 1);
   py::class_<NumberSet>(module, "NumberSet")
       .def(py::init(&make_number_set), py::arg("members"))
       .def("contains", &py_contains, py::arg("values"));

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
+from functools import partial
 from typing import Any, Final, Generic, Protocol, runtime_checkable
 
 from bamquery.engine.device import Aggregation, Frame, GroupState
@@ -51,8 +52,15 @@ _FEW_REPEATED: Final = 0.75
 class SplicingAggregation(Protocol):
     """A `bamquery.engine.device.Aggregation` that can see that states have hardly any key in common."""
 
-    def splice(self, states: Sequence[Any]) -> list[Any] | None:
-        """States of the same groups, none of which has a key of another one; None if merging is worth it."""
+    def splice(
+        self,
+        states: Sequence[Any],
+        spread: Callable[[Callable[[Any], Any], Iterable[Any]], Generator[Any, None, None]],
+    ) -> list[Any] | None:
+        """States of the same groups, none of which has a key of another one; None if merging is worth it.
+
+        `spread` calls a function with each of some items, on threads, and gives the answers in order.
+        """
         ...
 
 
@@ -253,7 +261,8 @@ class GroupStates(Generic[Frame]):
         if not self._pending:
             return self._is_spliced
         states = [*self._merged, *self._pending]
-        spliced = self._aggregation.splice([state for state in states if state.groups])
+        spread = partial(ordered_map, self._context, looks_ahead=True)
+        spliced = self._aggregation.splice([state for state in states if state.groups], spread)
         self._is_spliced = spliced is not None
         if spliced is None:
             self._pending[:0] = drain_list(self._merged)

@@ -34,6 +34,8 @@ _MOST_ROWS: Final = 1 << 20
 """Rows of a block at most: a row of the other side may have all of them as partners at once."""
 _PIECES: Final = 8
 """Pieces of rows that would fill the memory that is left."""
+_SPREAD_ROWS: Final = 1 << 17
+"""Rows of which each column is work for a thread of its own."""
 _FEW_STRINGS: Final = 1 << 14
 """Rows whose strings are worth encoding: all of them are looked at for each chunk that is grouped."""
 
@@ -121,6 +123,20 @@ def collect_blocks(
     yield held
 
 
+def concatenate_columns(context: ExecutionContext[Frame], frames: Sequence[Frame], columns: int) -> Frame:
+    """Rows of all frames, in order; where they are many, each of so many columns by another thread."""
+    device = context.device
+
+    def concatenate(column: int) -> Frame:
+        return device.concatenate([device.select(frame, [column]) for frame in frames])
+
+    alone = columns <= 1 or context.threads == 1 or not device.capabilities.on_host
+    if alone or sum(map(device.row_count, frames)) < _SPREAD_ROWS:
+        return device.concatenate(frames)
+    with closing(ordered_map(context, concatenate, range(columns), looks_ahead=True)) as joined:
+        return device.join_columns(list(joined))
+
+
 def make_build_side(
     context: ExecutionContext[Frame],
     frames: Sequence[Frame],
@@ -139,7 +155,7 @@ def make_build_side(
         return BuildSide(frame, AllPairs(device, 0 if no_pairs else rows), rows, has_nulls=False)
     keys = device.evaluate(condition.build_keys, frame)
     table = device.join_table(keys, condition.nulls_equal)
-    _reserve_actual(memory, size + device.nbytes(keys) + table.nbytes)
+    reserve_actual(memory, size + device.nbytes(keys) + table.nbytes)
     if encodes and rows <= _FEW_STRINGS:
         frame = device.dictionary_encode(frame)
     return BuildSide(frame, table, rows, has_nulls=False)
@@ -172,7 +188,7 @@ def make_build_partitions(
                 place.append(frame)
     with closing(ordered_map(context, build_partition, drain_list(partitions), looks_ahead=True)) as builds:
         found = list(builds)
-    _reserve_actual(memory, sum(device.nbytes(held.frame) + held.table.nbytes for held in found))
+    reserve_actual(memory, sum(device.nbytes(held.frame) + held.table.nbytes for held in found))
     return found
 
 
@@ -233,10 +249,10 @@ class KeyFacts(Generic[Frame]):
         device = self._context.device
         keys = device.concatenate(frames)
         table = device.join_table(keys, self._condition.nulls_equal)
-        _reserve_actual(memory, device.nbytes(keys) + table.nbytes)
+        reserve_actual(memory, device.nbytes(keys) + table.nbytes)
         return BuildSide(keys, table, self.rows, self.has_nulls)
 
 
-def _reserve_actual(memory: Reservation, size: int) -> None:
+def reserve_actual(memory: Reservation, size: int) -> None:
     """Hold what is there now; what was foreseen stays held where a small table took more than that."""
     memory.fits(size)

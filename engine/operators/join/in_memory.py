@@ -14,9 +14,11 @@ from bamquery.engine.operators.base.frame_sizing import coalesce_frames
 from bamquery.engine.operators.join.build_side import (
     MEMORY_LEVEL,
     BuildSide,
+    concatenate_columns,
     make_build_partitions,
     make_build_side,
 )
+from bamquery.engine.operators.join.dense_build import make_dense_build
 from bamquery.engine.operators.join.key_filter import KeySummary
 from bamquery.engine.operators.join.partitions import PARTITIONS
 from bamquery.engine.operators.join.probe import JoinProbe
@@ -70,9 +72,13 @@ class InMemoryJoin(Generic[Frame]):
         rows = sum(map(device.row_count, frames))
         most = _MANY_ROWS if device.capabilities.on_host else _MOST_ROWS
         if task.level == 0 and condition.build_keys and rows > most:
+            whole = make_dense_build(context, frames, len(task.build_fields), condition, task.memory)
+            if whole is not None:
+                return [whole]
             return make_build_partitions(context, frames, condition, task.memory)
         no_pairs = task.kind != "mark" and condition.is_never_true
-        frames = [device.empty(task.build_fields), *frames]
+        columns = len(task.build_fields)
+        frames = [concatenate_columns(context, [device.empty(task.build_fields), *frames], columns)]
         return [
             make_build_side(context, frames, condition, task.memory, no_pairs=no_pairs, encodes=task.encodes)
         ]

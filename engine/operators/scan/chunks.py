@@ -19,6 +19,9 @@ CHUNK_VECTORS: Final = 1024
 """Vectors of a full chunk, about a million rows: reads are large, and few chunks fill the memory."""
 MAPPED: Final = 2
 """Times as many of mapped files: a chunk's reads are not waited for, and its Python is the same."""
+MAPPED_FOR_MANY: Final = 4
+"""The same where more than a few threads are at work, of which no two run Python at once."""
+FEW_THREADS: Final = 4
 
 GIVEN_VECTORS: Final = 800
 """Vectors' worth of rows that a chunk gives out at most, about: what becomes of more fits no cache."""
@@ -30,7 +33,7 @@ MOST_DECODED: Final = 4
 
 FIRST_VECTORS: Final = 16
 """Vectors of the first chunk. Statistics are learnt, and a LIMIT met, before much is read."""
-GROWTH: Final = 128
+GROWTH: Final = 256
 """How much larger each next one is until they are full: a chunk costs a millisecond whatever is in it."""
 
 LEAST_VECTORS: Final = 16
@@ -103,7 +106,8 @@ class ChunkLimits:
 
     def for_mapped_files(self) -> ChunkLimits:
         """Those where no read is waited for."""
-        return replace(self, vectors=MAPPED * self.vectors)
+        times = MAPPED if self.threads <= FEW_THREADS else MAPPED_FOR_MANY
+        return replace(self, vectors=times * self.vectors)
 
     def for_share(self, share: float) -> ChunkLimits:
         """Those where about that share of the rows passes."""

@@ -65,7 +65,7 @@ class SeriesScan(Operator[Frame], Generic[Frame]):
         if not self._columns and not self._predicates:
             first = most = _ROWS_WITHOUT_COLUMNS
         else:
-            first, most = limits.first * VECTOR_ROWS, limits.vectors * VECTOR_ROWS
+            first, most = limits.first * VECTOR_ROWS, min(limits.vectors, limits.given) * VECTOR_ROWS
         start, size = 0, first
         while start < self._series.rows:
             stop = min(start + size, self._series.rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
 
@@ -52,7 +53,9 @@ def _check(keys: Sequence[ColumnRef], parts: Sequence[Sequence[int | None]]) -> 
     aggregation = CpuAggregation(keys, CALLS)
     states = [aggregation.partial(frame) for frame in _frames(parts)]
     wanted = _rows(aggregation, [aggregation.merge(states)])[0]
-    spliced = aggregation.splice(states)
+    with ThreadPoolExecutor(2) as pool:
+        spliced = aggregation.splice(states, lambda step, items: (one for one in pool.map(step, items)))
+    assert (spliced is None) == (aggregation.splice(states) is None)
     if spliced is not None:
         assert len(spliced) == len(states)
         assert sorted(row for rows in _rows(aggregation, spliced) for row in rows) == sorted(wanted)

@@ -8,7 +8,7 @@ import pytest
 
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.cpu.keys import join_table
-from bamquery.engine.cpu.keys.join_table import CpuJoinTable
+from bamquery.engine.cpu.keys.join_table import CpuJoinTable, are_dense_keys
 from tests.devices.joins import check_join_keys, check_partition, check_take_or_null
 
 
@@ -152,3 +152,36 @@ def test_numbers_close_to_each_other_have_a_bit_each(rows: int, span: int, dense
     assert table.nbytes == ((span + 1) // 4 if dense else 16 * max(2 * rows, 16))
     ((_, positions, found),) = table.matches(_batch(pa.array([span, -1, 0, span - 1])))
     assert list(zip(positions.tolist(), found.tolist(), strict=True)) == [(0, rows - 1), (2, 0)]
+
+
+@pytest.mark.parametrize("order", ["sorted", "mixed", "repeated", "repeated, sorted"])
+@pytest.mark.parametrize("nulls_equal", [False, True])
+@pytest.mark.parametrize("some_null", [False, True])
+def test_a_table_that_several_threads_have_made(order: str, *, nulls_equal: bool, some_null: bool) -> None:
+    """Finds the same rows in the same order as one of one thread."""
+    rows, random = 700_001, np.random.default_rng(5)
+    values = np.arange(rows) * 3
+    if order == "mixed":
+        random.shuffle(values)
+    elif order != "sorted":
+        values = random.integers(0, rows // 2, rows)
+        values = np.sort(values) if order.endswith("sorted") else values
+    absent = random.random(rows) < 0.01 if some_null else None
+    held = _batch(pa.array(values, mask=absent))
+    probe = _batch(pa.array([*range(0, 3 * rows, 1000), *values[:5].tolist(), None]))
+    alone, shared = (CpuJoinTable(held, [nulls_equal], threads) for threads in (1, 5))
+    for mine, others in zip(alone.matches(probe), shared.matches(probe), strict=True):
+        assert mine[0] == others[0]
+        assert len(mine[1])
+        assert (mine[1] == others[1]).all()
+        assert (mine[2] == others[2]).all()
+
+
+def test_dense_keys() -> None:
+    """Those of all frames together, of whole numbers."""
+    near, far = pa.array([1, 2, None]), pa.array([10_000, 10_001])
+    assert are_dense_keys([_batch(near), _batch(near)])
+    assert not are_dense_keys([_batch(near), _batch(far)])
+    assert are_dense_keys([_batch(near, near)])
+    assert not are_dense_keys([_batch(near, pa.array([1, 100, 200]))])
+    assert not are_dense_keys([_batch(pa.array(["a"]))])

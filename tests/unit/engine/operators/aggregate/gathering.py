@@ -123,7 +123,7 @@ class SplicingGathering(Gathering):
         super().__init__()
         self.spliced: list[int] = []
 
-    def splice(self, states: Sequence[State]) -> list[State] | None:
+    def splice(self, states: Sequence[State], _: object) -> list[State] | None:
         owners: dict[int, int] = {}
         parts: list[dict[int, tuple[int, ...]]] = [{} for _ in states]
         repeated = 0

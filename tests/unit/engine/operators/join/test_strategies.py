@@ -62,14 +62,15 @@ class _LargeTasks(CpuDevice):
 
 
 @pytest.mark.parametrize(
-    ("rows", "level", "condition", "device", "sides"),
+    ("rows", "apart", "level", "condition", "device", "sides"),
     [
-        (10, 0, BY_KEY, CpuDevice(), 1),
-        (11, 0, BY_KEY, CpuDevice(), PARTITIONS),
-        (11, 1, BY_KEY, CpuDevice(), 1),
-        (11, 0, JoinCondition(), CpuDevice(), 1),
-        (40, 0, BY_KEY, _LargeTasks(), 1),
-        (41, 0, BY_KEY, _LargeTasks(), PARTITIONS),
+        (10, 1000, 0, BY_KEY, CpuDevice(), 1),
+        (11, 1000, 0, BY_KEY, CpuDevice(), PARTITIONS),
+        (11, 1000, 1, BY_KEY, CpuDevice(), 1),
+        (11, 1000, 0, JoinCondition(), CpuDevice(), 1),
+        (40, 1000, 0, BY_KEY, _LargeTasks(), 1),
+        (41, 1000, 0, BY_KEY, _LargeTasks(), PARTITIONS),
+        (41, 1, 0, BY_KEY, _LargeTasks(), 1),
     ],
 )
 def test_many_rows_are_in_several_tables(
@@ -77,16 +78,19 @@ def test_many_rows_are_in_several_tables(
     monkeypatch: pytest.MonkeyPatch,
     *,
     rows: int,
+    apart: int,
     level: int,
     condition: JoinCondition,
     device: CpuDevice,
     sides: int,
 ) -> None:
-    """Unless they come from a partition of a file, or have no keys."""
+    """Unless they come from a partition of a file, have no keys, or keys that are near each other."""
     monkeypatch.setattr(in_memory, "_MANY_ROWS", 10)
     with _task(tmp_path, "inner", condition, device, level) as (task, summary):
-        build = [_frame(*range(7)), _frame(*range(7, rows))]
-        found = list(InMemoryJoin(task, summary).join(lambda: (f for f in [_frame(1, 8, 99)]), build))
+        keys = [apart * number for number in range(rows)]
+        build = [_frame(*keys[:7]), _frame(*keys[7:])]
+        probe = _frame(apart, 8 * apart, 99 * apart)
+        found = list(InMemoryJoin(task, summary).join(lambda: (f for f in [probe]), build))
         assert task.kept is not None
         assert len(task.kept.sides) == sides
         assert sum(side.rows for side in task.kept.sides) == rows

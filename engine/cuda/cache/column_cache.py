@@ -1,7 +1,7 @@
 """Columns in a GPU's memory, for all queries of a process on it, as long as nobody needs the memory more.
 
-A column is known by the places of its values in the files of its fragments, which never change: what is here
-is always valid. Which columns stay is decided by how often they were asked for (Einziger, Friedman and Manes,
+A column is known by its number in the files of its fragments, which never change: what is here is always
+valid. Which columns stay is decided by how often they were asked for (Einziger, Friedman and Manes,
 "TinyLFU: A Highly Efficient Cache Admission Policy", TOS 2017): one that comes in must have been wanted more
 often than each of those that make room for it, so that a large table that is read once moves nothing out.
 """
@@ -20,7 +20,8 @@ from bamquery.engine.profiling.cache_use import CacheUse
 from bamquery.storage.fragments.fragment import Fragment
 
 ColumnKey: TypeAlias = tuple[tuple[str, int], ...]
-"""Of each fragment: its file, and where in it the column's values are."""
+"""Of each fragment: its file, and which of its columns it is. Not where its values are: strings that are all
+empty have none, and the next column's begin at the same place."""
 
 _KNOWN: Final = 1 << 14
 """Columns whose uses are counted; those asked for last."""
@@ -55,7 +56,7 @@ class CachedColumn:
 
 def column_key(fragments: Sequence[Fragment], name: str) -> ColumnKey:
     """What a column of a table is known by."""
-    return tuple((str(f.path), f.layout.columns[f.column_index(name)].values.offset) for f in fragments)
+    return tuple((str(fragment.path), fragment.column_index(name)) for fragment in fragments)
 
 
 class ColumnCache:

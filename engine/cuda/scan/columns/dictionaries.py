@@ -17,6 +17,7 @@ import pyarrow as pa
 import pylibcudf as plc
 from numpy.typing import NDArray
 
+from bamquery.engine.cuda.cache.column_cache import ColumnKey, column_key
 from bamquery.engine.cuda.cache.late_columns import Dictionary
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.scan.columns import libcudf_rows
@@ -60,11 +61,11 @@ class KeptDictionaries:
     def __init__(self, limit: int | None) -> None:
         """`limit`: `gpu_memory_limit`."""
         self._lock = threading.Lock()
-        self._held: OrderedDict[tuple[tuple[str, int], ...], JoinedDictionary] = OrderedDict()
+        self._held: OrderedDict[ColumnKey, JoinedDictionary] = OrderedDict()
         self._most = _KEPT_BYTES if limit is None else min(limit // _KEPT_PART, _KEPT_BYTES)
         self._bytes = 0
 
-    def find(self, key: tuple[tuple[str, int], ...]) -> JoinedDictionary | None:
+    def find(self, key: ColumnKey) -> JoinedDictionary | None:
         """Those of some files at some places."""
         with self._lock:
             found = self._held.get(key)
@@ -78,7 +79,7 @@ class KeptDictionaries:
             self._held.clear()
             self._bytes = 0
 
-    def keep(self, key: tuple[tuple[str, int], ...], joined: JoinedDictionary) -> JoinedDictionary:
+    def keep(self, key: ColumnKey, joined: JoinedDictionary) -> JoinedDictionary:
         """Hold them, or take those that somebody else held meanwhile."""
         with self._lock:
             found = self._held.get(key)
@@ -121,7 +122,7 @@ class Dictionaries:
         nbytes = sum(one.values.length for _, one in having)
         if not 0 < size <= _MOST_VALUES or nbytes > _MOST_BYTES:
             return None
-        key = tuple((str(fragment.path), one.values.offset) for fragment, one in having)
+        key = column_key([fragment for fragment, _ in having], column.name)
         found = self._kept.find(key)
         if found is not None:
             return found

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from bamquery.engine.device import Device
+from tests.stored import stored
 
 LIMIT = 100
 
@@ -105,3 +108,13 @@ def test_what_was_wanted_long_ago_makes_room(module: Any, monkeypatch: pytest.Mo
     want(cache, "new", 10)
     assert put(module, cache, "new", LIMIT)
     assert names(cache, "old", "new") == [False, True]
+
+
+def test_columns_that_begin_at_one_place_are_two(module: Any, tmp_path: Path) -> None:
+    """Strings that are all empty have no bytes, so that the next column's values begin where theirs do."""
+    columns = {"empty": pa.array([""], pa.large_string()), "number": pa.array([1], pa.int64())}
+    with stored(tmp_path / "db", pa.table(columns)) as snapshot:
+        places = {column.values.offset for column in snapshot.fragments[0].layout.columns}
+        assert len(places) == 1
+        keys = {module.column_key(snapshot.fragments, name) for name in columns}
+    assert len(keys) == 2

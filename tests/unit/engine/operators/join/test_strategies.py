@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from bamquery.engine.cpu.device import CpuDevice
+from bamquery.engine.cpu.device import CPU, CpuDevice
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.join import in_memory
 from bamquery.engine.operators.join.hybrid_hash import HybridHashJoin
@@ -57,8 +58,10 @@ def _task(
         yield task, summary
 
 
-class _LargeTasks(CpuDevice):
-    task_size = 4
+class _LargeColumns(CpuDevice):
+    """Whose tables take as many rows as its columns do: a GPU's."""
+
+    capabilities = replace(CPU, on_host=False)
 
 
 @pytest.mark.parametrize(
@@ -68,9 +71,8 @@ class _LargeTasks(CpuDevice):
         (11, 1000, 0, BY_KEY, CpuDevice(), PARTITIONS),
         (11, 1000, 1, BY_KEY, CpuDevice(), 1),
         (11, 1000, 0, JoinCondition(), CpuDevice(), 1),
-        (40, 1000, 0, BY_KEY, _LargeTasks(), 1),
-        (41, 1000, 0, BY_KEY, _LargeTasks(), PARTITIONS),
-        (41, 1, 0, BY_KEY, _LargeTasks(), 1),
+        (11, 1, 0, BY_KEY, CpuDevice(), 1),
+        (41, 1000, 0, BY_KEY, _LargeColumns(), 1),
     ],
 )
 def test_many_rows_are_in_several_tables(

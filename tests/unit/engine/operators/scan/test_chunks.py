@@ -179,7 +179,7 @@ def test_no_fragments() -> None:
 
 @pytest.mark.parametrize(
     ("threads", "expected"),
-    [(1, [2000]), (2, [1000, 1000]), (3, [667, 667, 666]), (100, [334, 334, 333, 333, 333, 333])],
+    [(1, [1000, 1000]), (2, [1000, 1000]), (3, [667, 667, 666]), (100, [334, 334, 333, 333, 333, 333])],
 )
 def test_each_thread_has_as_much_to_do_in_each_round(threads: int, expected: list[int]) -> None:
     fragment = FakeFragment(2000 * VECTOR_ROWS, list(range(2000)))

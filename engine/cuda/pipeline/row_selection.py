@@ -53,6 +53,9 @@ _MOST_FAILURES: Final = 2
 """Frames after which a program that fails is not tried again."""
 _MOST_BITS: Final = 1 << 30
 """Of a set: between its least number and its greatest one."""
+_KEPT_SETS: Final = 8
+"""Of conditions that are asked again for each chunk."""
+_KEPT_SET_BYTES: Final = 32 << 20
 _LEAST_OPERATIONS: Final = 2
 _MANY_ROWS: Final = 1 << 16
 """From which on a single comparison is worth a kernel of its own."""
@@ -328,7 +331,9 @@ def _kept_sets(session: CudaSession, members: Sequence[Members]) -> _Sets | None
     if known is not None and all(one() is own for one, own in zip(known[0], members, strict=True)):
         return known[1]
     made = _make_sets(session, members)
-    if members:
+    if members and (made is None or sum(one.size for one in made.memory) <= _KEPT_SET_BYTES):
+        if len(_sets) >= _KEPT_SETS:  # lists of statements live as long as their plans
+            _sets.pop(next(iter(_sets)), None)
         weak = tuple(weakref.ref(one, lambda _: _sets.pop(key, None)) for one in members)
         _sets[key] = weak, made
     return made

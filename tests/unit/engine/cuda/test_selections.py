@@ -98,3 +98,30 @@ def test_lists_of_values_do_not_outlive_their_query(device: Device[Any], negated
         del small
     gc.collect()
     assert dead() is None
+
+
+def test_sets_are_made_once_for_all_chunks(device: Device[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """And go with the list of their values, or when others came after them."""
+    module = importlib.import_module("bamquery.engine.cuda.pipeline.row_selection")
+    made: list[int] = []
+    make = module._make_sets
+
+    def counted(session: Any, members: Any) -> Any:
+        made.append(len(members))
+        return make(session, members)
+
+    monkeypatch.setattr(module, "_make_sets", counted)
+    module._sets.clear()
+    frame = device.from_arrow(pa.RecordBatch.from_arrays([pa.array([4, 1, None, 9], LONG)], ["x"]))
+    member = Call("in", (X, Members(pa.array([9, 4], LONG))), BOOL)
+    for _ in range(3):
+        assert device.read_positions(device.matching_positions(member, frame)).tolist() == [0, 3]
+    assert made == [1]
+    assert len(module._sets) == 1
+    others = [Call("in", (X, Members(pa.array([n], LONG))), BOOL) for n in range(20)]
+    for n, other in enumerate(others):
+        assert len(device.read_positions(device.matching_positions(other, frame))) == (n in (1, 4, 9))
+    assert len(module._sets) == module._KEPT_SETS
+    del member, other, others
+    gc.collect()
+    assert not module._sets

@@ -14,7 +14,7 @@ from pylibcudf.aggregation import Aggregation
 from pylibcudf.groupby import GroupBy, GroupByRequest
 from pylibcudf.types import NullOrder, NullPolicy, Order, TypeId
 
-from bamquery.engine.cuda.cache.late_columns import Held, LateColumn, column_of, take_rows
+from bamquery.engine.cuda.cache.late_columns import Dictionary, Held, LateColumn, column_of, take_rows
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.keys.hashed_rows import hash_groups, takes_keys
 
@@ -165,10 +165,7 @@ def group_rows(kernels: Kernels, keys: Sequence[Held], rows: int) -> Grouping:
         coded = [_coded(kernels, key) for key in keys]
         hashed = hash_groups(kernels, coded, rows)
         # Keys of the groups; what was copied to be hashed need not be looked for once more.
-        own = [
-            key if isinstance(key, LateColumn) and key.dictionary is not None else found
-            for key, found in zip(keys, coded, strict=True)
-        ]
+        own = [key if _dictionary(key) is not None else found for key, found in zip(keys, coded, strict=True)]
         firsts = take_rows(kernels, own, hashed.firsts)
         return Grouping(GroupCodes(hashed.codes, rows, hashed.groups), tuple(map(column_of, firsts)))
     plain = [canonical(kernels, column_of(key)) for key in keys]
@@ -187,13 +184,20 @@ def group_rows(kernels: Kernels, keys: Sequence[Held], rows: int) -> Grouping:
 
 
 def _coded(kernels: Kernels, key: Held) -> plc.Column:
-    if not isinstance(key, LateColumn) or key.dictionary is None:
+    dictionary = _dictionary(key)
+    if dictionary is None:
         return canonical(kernels, column_of(key))
+    assert isinstance(key, LateColumn)
 
     def number(values: plc.Column) -> plc.Column:
         return hash_groups(kernels, [values], values.size()).codes
 
-    return key.dictionary.key_codes(kernels, key.places, number)
+    return dictionary.key_codes(kernels, key.places, number)
+
+
+def _dictionary(key: Held) -> Dictionary | None:
+    """Whose places tell the key's values apart: not of floats, of which several stand for one zero or NaN."""
+    return key.dictionary if isinstance(key, LateColumn) and key.type().id() not in _FLOATS else None
 
 
 def _invert(kernels: Kernels, order: plc.Column, groups: int) -> plc.Column:

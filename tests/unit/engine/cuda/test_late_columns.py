@@ -118,6 +118,23 @@ def test_groups_by_values_of_a_dictionary(device: Any, nulls: bool) -> None:
     assert len(answers[0]) == 4 if nulls else 3
 
 
+def test_groups_by_a_dictionary_of_floats(device: Any) -> None:
+    """Two zeros are one, wherever they are in the dictionary."""
+    from bamquery.engine.cuda.cache.late_columns import Dictionary, LateColumn, RowPlaces
+    from bamquery.engine.cuda.frames import make_frame
+
+    batch = pa.record_batch([pa.array([0.0, -0.0, 1.5])], ["x"])
+    (values,) = device.from_arrow(batch).columns
+    listed = RowPlaces.listed(positions(device, [1, 0, 2, 0, 1]).column, nulls=False)
+    frame = make_frame([LateColumn(device.kernels, values, listed, Dictionary(values, batch.column(0)))], 5)
+    grouped = device.aggregation(
+        [ColumnRef(0, "x", pa.float64())], [AggregateCall("count_star", (), pa.int64())]
+    )
+    fields = [Field("x", pa.float64()), Field("count", pa.int64())]
+    found = rows(device, grouped.final(grouped.partial(frame)), fields)
+    assert found == [{"x": 0.0, "count": 4}, {"x": 1.5, "count": 1}]
+
+
 def test_a_distinct_dictionary_needs_no_numbers(device: Any) -> None:
     from bamquery.engine.cuda.cache.late_columns import Dictionary, RowPlaces
 

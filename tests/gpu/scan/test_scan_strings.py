@@ -159,23 +159,6 @@ def test_codes_of_each_width(cuda: Any, tmp_path: Path, bits: int) -> None:
                 check(cuda, snapshot, ("code",), predicates, strategy=strategy, zone_maps=False)
 
 
-def test_dictionaries_that_begin_at_one_place(cuda: Any, tmp_path: Path) -> None:
-    """One has no value of more than no bytes: the next one begins where it does."""
-    codes = pa.array([0, None, 0] * 1000, pa.int8())
-    empty = pa.DictionaryArray.from_arrays(codes, pa.array([""], pa.large_string()))
-    numbers = pa.DictionaryArray.from_arrays(
-        pa.array([1, 0, 1] * 1000, pa.int8()), pa.array([7, 9], pa.int64())
-    )
-    table = pa.table({"pick": [i / 3000 for i in range(3000)], "empty": empty, "number": numbers})
-    with Database.open(tmp_path / "db") as database:
-        with database.create_table("t", table.schema) as writer:
-            for batch in table.to_batches():
-                writer.write(batch)
-            writer.commit()
-        with database.table("t").snapshot() as snapshot:
-            check(cuda, snapshot, ("empty", "number"), [compare(snapshot, "pick", "less", 0.5)])
-
-
 @pytest.mark.parametrize("joined", [True, False])
 def test_chunk_after_chunk(
     cuda: Any, text: Snapshot, monkeypatch: pytest.MonkeyPatch, *, joined: bool

@@ -17,7 +17,6 @@ from tests.gpu.scan.test_scan_strings import (  # noqa: F401 - run here as well
     test_codes_of_each_width,
     test_conditions_ask_each_value_of_a_dictionary_once,
     test_dictionaries,
-    test_dictionaries_that_begin_at_one_place,
     test_direct_reads_of_strings,
     test_filters_on_strings_and_dictionaries,
     test_no_row_passes,

@@ -148,6 +148,17 @@ class Zones:
     known: NDArray[np.bool_]
     unbounded: NDArray[np.bool_]
 
+    @classmethod
+    def joined(cls, parts: Sequence[Zones]) -> Zones:
+        """Those of one column of several fragments, in order; at least one."""
+        if len(parts) == 1:
+            return parts[0]
+        found = []
+        for field in fields(cls):
+            own = [getattr(part, field.name) for part in parts]
+            found.append(np.concatenate(own) if isinstance(own[0], np.ndarray) else pa.concat_arrays(own))
+        return cls(*found)
+
     def slice(self, begin: int, end: int) -> Zones:
         """Those of vectors from `begin` on, before `end`."""
         return Zones(*(getattr(self, field.name)[begin:end] for field in fields(self)))

@@ -21,10 +21,8 @@ from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.device import Device
 from bamquery.engine.operators.scan.chunk_selection import SelectionPlan
 from bamquery.engine.operators.scan.device_scan import ScanWork
-from bamquery.engine.operators.scan.filter_order import AdaptiveFilterOrder, FilterStep
+from bamquery.engine.operators.scan.filter_order import AdaptiveFilterOrder, FilterStep, combine_steps
 from bamquery.errors import MemoryLimitError
-from bamquery.plan.expressions import Call, ColumnRef, Expression
-from bamquery.plan.rewriting import substitute
 from bamquery.storage.format.storable_types import is_string_like, value_bits
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.plain_size import stored_bytes, string_bytes
@@ -50,7 +48,7 @@ def scan_columns(
     """
     limit = session.cache_limit(work.context.settings.gpu_cache_limit)
     if not limit or not _may_be_cached(work):
-        yield from scan_on_gpu(session, device, work)
+        yield from scan_on_gpu(session, device, work, is_selectable)
         return
     names = list(work.columns)
     keys = [column_key(work.fragments, name) for name in names]
@@ -62,7 +60,7 @@ def scan_columns(
         columns = work.profile.columns
         before = {name: columns[name].counters.bytes for name in missing}
         try:
-            yield from scan_on_gpu(session, device, work)
+            yield from scan_on_gpu(session, device, work, is_selectable)
         finally:
             for name, key in missing.items():
                 session.column_cache.note_read(key, columns[name].counters.bytes - before[name])
@@ -205,7 +203,7 @@ class _CachedScan:
         """The rows that pass some steps, and of the columns those that are wanted from here on."""
         plan, device = self._work.plan, self._device
         columns = tuple(dict.fromkeys(column for step in steps for column in step.columns))
-        condition = _conjunction(steps, columns, plan)
+        condition = combine_steps(steps, columns, plan.schema)
         before = frame.frame.rows
         self._count(columns, before)
         passed = device.matching_positions(condition, frame.select(device, columns))
@@ -245,16 +243,3 @@ class _Columns:
     def select(self, device: Device[CudaFrame], columns: Sequence[int]) -> CudaFrame:
         """Those columns, by position in the schema."""
         return device.select(self.frame, [self._columns.index(column) for column in columns])
-
-
-def _conjunction(steps: Sequence[FilterStep], columns: Sequence[int], plan: SelectionPlan) -> Expression:
-    """All steps' conditions over a frame of those columns."""
-    found = []
-    for step in steps:
-        fields = [plan.schema.field(column) for column in step.columns]
-        references = [
-            ColumnRef(columns.index(column), field.name, field.type)
-            for column, field in zip(step.columns, fields, strict=True)
-        ]
-        found.append(substitute(step.predicate, references))
-    return found[0] if len(found) == 1 else Call("and", tuple(found), found[0].type)

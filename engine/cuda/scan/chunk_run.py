@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pylibcudf as plc
@@ -23,6 +23,7 @@ from bamquery.engine.cuda.scan.chunk.row_selection import (
 )
 from bamquery.engine.cuda.scan.columns.device_columns import DeviceColumn, DeviceStrings, PlacesColumn
 from bamquery.engine.cuda.scan.columns.libcudf_rows import take_rows
+from bamquery.engine.cuda.scan.columns.scan_column import Form
 from bamquery.engine.cuda.scan.kernel_tables.predicates import FusedPredicate
 from bamquery.engine.cuda.scan.loading_chunk import LoadingChunk
 from bamquery.engine.cuda.scan.reads.accounting import settle
@@ -33,10 +34,12 @@ from bamquery.engine.cuda.scan.reads.read_plan import every_row, learn, plan_col
 from bamquery.engine.cuda.scan.reads.string_reads import WaitingStrings
 from bamquery.engine.cuda.scan.scan_state import ScanState
 from bamquery.engine.device import Positions
-from bamquery.engine.operators.scan.filter_order import FilterStep
+from bamquery.engine.operators.scan.filter_order import FilterStep, combine_steps
 from bamquery.storage.read_planner.hit_pyramid import LEVELS, HitPyramid
 from bamquery.storage.read_planner.planner import total_seconds
 
+_STEP_S: Final = 1.5e-3
+"""What a step costs the host, about: columns to be planned, counts to be waited for, rows to be picked."""
 Loaded: TypeAlias = "ReadColumn | DeviceStrings | plc.Column"
 """A column of the rows that are alive."""
 
@@ -67,11 +70,12 @@ class ChunkRun:
             Whether a row passed.
         """
         plan = self._state.work.plan
-        waiting = list(plan.steps)
+        first = self._loading.first
+        waiting = [step for step in plan.steps if step is first or plan.order.is_worth(step)]
         for column, staged in self._loading.staged.items():
             if staged.offsets is not None:
                 self._loads.check(self._state.columns[column].name, staged, self._state.stream)
-        step = self._loading.first
+        step = first
         while step is not None:
             self._prepare(step)
             for ready in [s for s in waiting if s is step or (not s.can_fail and self._covers(s))]:
@@ -80,6 +84,12 @@ class ChunkRun:
                     self._apply(ready, set(plan.outputs).union(*(s.columns for s in waiting)))
             if not self._alive:
                 return False
+            together = self._choose_together(waiting)
+            if together:
+                waiting = [s for s in waiting if s not in together]
+                self._apply_together(together, set(plan.outputs).union(*(s.columns for s in waiting)))
+                if not self._alive:
+                    return False
             step = plan.order.choose_next(waiting, self._cost) if waiting else None
         self._load_columns(plan.outputs)
         return True
@@ -133,6 +143,26 @@ class ChunkRun:
         columns = [self._state.columns[c] for c in step.columns if c not in self._held]
         return total_seconds(plan_columns(self._chunk, columns, self._hits), self._state.model)
 
+    def _choose_together(self, waiting: Sequence[FilterStep]) -> list[FilterStep]:
+        """Steps that one kernel computes, if what they save each other to read costs less than steps do.
+
+        None where there are not several.
+        """
+        steps = [step for step in waiting if not step.can_fail and self._is_selectable(step)]
+        if len(steps) < 2:
+            return []
+        unread = {c: self._state.columns[c] for step in steps for c in step.columns if c not in self._held}
+        choices = plan_columns(self._chunk, list(unread.values()), self._hits)
+        seconds = total_seconds(choices, self._state.model)
+        return steps if seconds <= _STEP_S * (len(steps) - 1) else []
+
+    def _is_selectable(self, step: FilterStep) -> bool:
+        def has_dictionary(place: int) -> bool:
+            column = self._chunk.stored_column(self._state.columns[step.columns[place]])
+            return column.form is Form.DICTIONARY and self._state.dictionaries.join_all(column) is not None
+
+        return self._state.selects(step.predicate, has_dictionary)
+
     def _count_whole(self, columns: Iterable[int]) -> None:
         if self._filtered:
             return
@@ -175,6 +205,16 @@ class ChunkRun:
             self._wait()
             self._held |= zip(waiting, self._loads.complete(list(waiting.values())), strict=True)
 
+    def _apply_together(self, steps: Sequence[FilterStep], wanted: set[int]) -> None:
+        """As `_apply`, of several that `_choose_together` gave."""
+        columns = tuple(dict.fromkeys(column for step in steps for column in step.columns))
+        self._load_columns(columns)
+        self._wait()
+        frame = make_frame([self._finish_column(column) for column in columns], self._alive)
+        condition = combine_steps(steps, columns, self._state.work.plan.schema)
+        passed = self._state.device.matching_positions(condition, frame)
+        self._keep_columns(self._keep_passed(passed, counts=not wanted <= self._held.keys()), wanted)
+
     def _apply(self, step: FilterStep, wanted: set[int]) -> None:
         """Keep the rows that pass; of the columns, those that are `wanted` from here on."""
         before = self._alive
@@ -189,8 +229,12 @@ class ChunkRun:
             assert isinstance(column, DeviceColumn)
             assert self._selection is not None
             places = self._narrow(filter_column(self._chunk, fused, column, self._selection))
-        self._filtered = True
         self._state.work.plan.order.learn(step, before, self._alive)
+        self._keep_columns(places, wanted)
+
+    def _keep_columns(self, places: tuple[int, int] | None, wanted: set[int]) -> None:
+        """Of columns those that are wanted, and of these the rows that passed; None: all did."""
+        self._filtered = True
         self._held = {column: held for column, held in self._held.items() if column in wanted}
         if places is not None and self._alive:
             self._held = {column: self._take_rows(held, *places) for column, held in self._held.items()}
@@ -249,6 +293,10 @@ class ChunkRun:
         else:
             frame = make_frame([self._finish_column(column) for column in step.columns], self._alive)
             passed = self._state.device.matching_positions(step.predicate, frame)
+        return self._keep_passed(passed, counts=counts)
+
+    def _keep_passed(self, passed: Positions, *, counts: bool) -> tuple[int, int] | None:
+        """As `_match`, of rows at positions."""
         if len(passed) == self._alive:
             return None
         self._alive = len(passed)

@@ -21,10 +21,11 @@ from bamquery.engine.cuda.scan.pipeline import overlap_chunks
 from bamquery.engine.cuda.scan.reads.column_reads import ColumnLoads
 from bamquery.engine.cuda.scan.reads.path_measurement import measure_paths
 from bamquery.engine.cuda.scan.resources.scan_resources import resources_of
-from bamquery.engine.cuda.scan.scan_state import ScanState
+from bamquery.engine.cuda.scan.scan_state import ScanState, Selects
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.device import Device
 from bamquery.engine.operators.scan.device_scan import ScanWork
+from bamquery.engine.operators.scan.filter_order import FilterStep
 from bamquery.storage.statistics.predicate import RangePredicate
 
 _CHUNK_BYTES: Final = 256 << 20
@@ -51,9 +52,14 @@ _SETTLE_S: Final = 0.8
 
 
 def scan_on_gpu(
-    session: CudaSession, device: Device[CudaFrame], work: ScanWork[CudaFrame]
+    session: CudaSession,
+    device: Device[CudaFrame],
+    work: ScanWork[CudaFrame],
+    selects: Selects = lambda condition, has_dictionary: False,
 ) -> Generator[CudaFrame, None, None]:
     """One frame a chunk that has rows which pass, in row order. Closing the generator stops the work.
+
+    `selects`: which conditions the device computes together.
 
     Raises:
         StorageError: a file is not as it was written; NvmeError: a read of it failed.
@@ -63,7 +69,7 @@ def scan_on_gpu(
     if not work.fragments:
         return
     session.enter()
-    stages = _Stages(session, device, work)
+    stages = _Stages(session, device, work, selects)
     # Without a filter the first chunk, a small one, may be all that a LIMIT wants.
     alone = 0 if work.plan.steps else 1
     for frame in overlap_chunks(stages, stages.chunks(), alone):
@@ -74,12 +80,18 @@ def scan_on_gpu(
 class _Stages:
     """See `bamquery.engine.cuda.scan.pipeline.Stages`."""
 
-    def __init__(self, session: CudaSession, device: Device[CudaFrame], work: ScanWork[CudaFrame]) -> None:
+    def __init__(
+        self,
+        session: CudaSession,
+        device: Device[CudaFrame],
+        work: ScanWork[CudaFrame],
+        selects: Selects,
+    ) -> None:
         self._work = work
         self._session = session
         resources = resources_of(session)
         resources.close_parked()
-        self._state = ScanState(session, resources, device, work)
+        self._state = ScanState(session, resources, device, work, selects)
         self._open: list[ChunkMemory] = []
         self._discarded: list[LoadingChunk] = []
         self._lists: weakref.WeakSet[VectorList] = weakref.WeakSet()
@@ -132,6 +144,15 @@ class _Stages:
                     return
                 state.read_ahead.ask([(fragment, layout.values)])
 
+    def _is_warm(self) -> bool:
+        """Whether pages that chunks look at first are pinned; of the first fragment, as a sample."""
+        fragment = self._work.fragments[0]
+        for column in self._first_columns():
+            layout = fragment.layout.columns[fragment.column_index(self._state.columns[column].name)]
+            if not self._state.is_pinned(fragment, layout.values):
+                return False
+        return not self._state.direct
+
     def _ask_ahead(self, listed: ListedChunk) -> bool:
         """Have pages read that the chunk will look at first, and such as others of the scan had to stream.
 
@@ -162,10 +183,14 @@ class _Stages:
 
     def _first_columns(self) -> Sequence[int]:
         """Those that chunks look at first, by position."""
+        first = self._first_step()
+        return self._work.plan.outputs if first is None else first.columns
+
+    def _first_step(self) -> FilterStep | None:
+        """That chunks begin with: of those that are worth it."""
         plan = self._work.plan
-        if not plan.steps:
-            return plan.outputs
-        return plan.order.choose_next(list(plan.steps), lambda step: float(len(step.columns))).columns
+        steps = [step for step in plan.steps if plan.order.is_worth(step)]
+        return plan.order.choose_next(steps, lambda step: float(len(step.columns))) if steps else None
 
     @property
     def _ranges(self) -> Sequence[RangePredicate]:
@@ -183,6 +208,9 @@ class _Stages:
             rows = resident.row_bytes(work.columns)
             filtered = bool(work.plan.steps)
             sizes.full = full_chunk(rows, self._session.limit, most, _CHUNK_VECTORS, filtered=filtered)
+            if work.is_taken_whole and self._is_warm():
+                sizes.target = sizes.full
+                sizes.together = listed.count <= sizes.full
             for chunk in cut_chunks(listed, sizes):
                 work.check()
                 work.readers.expect(chunk.chunk)
@@ -192,11 +220,7 @@ class _Stages:
         state, plan, chunk = self._state, self._work.plan, listed.chunk
         self._session.enter()
         self._work.reads.count_chunk(chunk.pieces)
-        first = (
-            plan.order.choose_next(list(plan.steps), lambda step: float(len(step.columns)))
-            if plan.steps
-            else None
-        )
+        first = self._first_step()
         if not chunk.rows:
             return LoadingChunk(chunk, None, first)
         state.require_whole([piece.fragment for piece in chunk.pieces if len(piece.vectors)])

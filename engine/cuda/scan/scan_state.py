@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ from bamquery.engine.operators.scan.device_scan import ScanWork
 from bamquery.engine.operators.scan.filter_order import FilterStep
 from bamquery.engine.profiling.queue_profile import QueueProfile
 from bamquery.engine.settings import available_cores
+from bamquery.plan.expressions import Expression
 from bamquery.storage.format.layout import Extent
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.read_planner.corrections import Corrections
@@ -48,6 +49,9 @@ _FRESH_S: Final = 0.1
 """So old a look at a file may be: a scan looks at its files once, unless it takes longer."""
 DEADLINE_NS: Final = 20_000_000_000
 """After which a command is lost."""
+Selects: TypeAlias = Callable[[Expression, Callable[[int], bool]], bool]
+"""Whether the device computes a condition in one step, if those of its columns have dictionaries, by their
+places in it, of which that is said."""
 
 
 class ScanState(ScanClock, Closeable):
@@ -66,12 +70,14 @@ class ScanState(ScanClock, Closeable):
         resources: ScanResources,
         device: Device[CudaFrame],
         work: ScanWork[CudaFrame],
+        selects: Selects,
     ) -> None:
         """Open what the scan reads through; see `scan_resources`."""
         super().__init__(session, work.check)
         self.resources: Final = resources
         self.device: Final = device
         self.work: Final = work
+        self.selects: Final = selects
         self.launcher: Final[Launcher] = resources.launcher
         self.stream: Final[Any] = session.driver_stream
         settings = work.context.settings

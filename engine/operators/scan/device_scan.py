@@ -31,6 +31,8 @@ class ScanWork(Generic[Frame]):
             `release` each chunk.
         reads: reads such columns, and counts.
         check: raises where the scan should stop; to be called before each read and while waiting.
+        is_taken_whole: whether whoever takes the rows takes all of them, so that no chunk need be small for
+            the sake of who waits for the first ones.
     """
 
     plan: SelectionPlan
@@ -42,6 +44,7 @@ class ScanWork(Generic[Frame]):
     readers: FragmentReaders[Frame]
     reads: ColumnReads[Frame]
     check: Callable[[], None]
+    is_taken_whole: bool = False
 
 
 @runtime_checkable

@@ -7,8 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import pyarrow as pa
+
 from bamquery.engine.sources.scan_predicates import Conjunct, conjunction, rebase
-from bamquery.plan.expressions import Expression
+from bamquery.plan.expressions import Call, ColumnRef, Expression
+from bamquery.plan.rewriting import substitute
 from bamquery.statement_context.cancellation import check_cancelled
 
 _PRIOR_ROWS: Final = 1024.0
@@ -37,6 +40,19 @@ class FilterStep:
     can_fail: bool
     optional: bool = False
     """The answer is the same without it: whether it is taken depends on what it was seen to save."""
+
+
+def combine_steps(steps: Sequence[FilterStep], columns: Sequence[int], schema: pa.Schema) -> Expression:
+    """All steps' conditions as one, over a frame of those columns of a schema; one step at least."""
+    found = []
+    for step in steps:
+        fields = [schema.field(column) for column in step.columns]
+        references = [
+            ColumnRef(columns.index(column), field.name, field.type)
+            for column, field in zip(step.columns, fields, strict=True)
+        ]
+        found.append(substitute(step.predicate, references))
+    return found[0] if len(found) == 1 else Call("and", tuple(found), found[0].type)
 
 
 def optional_steps(conjuncts: Sequence[Conjunct], first: int) -> list[FilterStep]:

@@ -251,21 +251,9 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         )
         if isinstance(context.device, ScanningDevice):
             names = list(self._scan_profile.columns)
-            if self._dynamic_filters_move:
-                with self._scan_profile.lock:
-                    self._scan_profile.notes.append(NOT_FOLLOWED)
-            work = ScanWork(
-                plan, fragments, self._ranges, names, context, self._scan_profile, readers, reads, check
-            )
-            own = context.device.scan(work)
-            try:
-                yield from own
-            finally:
-                stopped.set()
-                own.close()
-                readers.close()
+            what = (plan, fragments, self._ranges, names, context, self._scan_profile, readers, reads, check)
+            yield from self._scan_on(context.device, ScanWork(*what, self._is_taken_whole), stopped)
             return
-
         through = ChunkReads.of_scan(context, self._scan_profile, readers, reads)
 
         def read(chunk: Chunk) -> Frame | None:
@@ -294,6 +282,21 @@ class StoredScan(Operator[Frame], Generic[Frame]):
             answers.close()
             readers.close()
             self._show_dynamic_filters()
+
+    def _scan_on(
+        self, device: ScanningDevice[Frame], work: ScanWork[Frame], stopped: threading.Event
+    ) -> Generator[Frame, None, None]:
+        """The frames of a device that reads chunks itself."""
+        if self._dynamic_filters_move:
+            with self._scan_profile.lock:
+                self._scan_profile.notes.append(NOT_FOLLOWED)
+        own = device.scan(work)
+        try:
+            yield from own
+        finally:
+            stopped.set()
+            own.close()
+            work.readers.close()
 
     def _begins_at_once(self, context: ExecutionContext[Frame]) -> bool:
         """Whether one round of chunks is all of the table, and a first one would tell nothing to go by."""

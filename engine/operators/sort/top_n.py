@@ -48,6 +48,7 @@ class TopN(Operator[Frame], Generic[Frame]):
         self._offset = offset
         self._wanted = min(count + offset, _MOST_ROWS)
         self._threshold: TopNThreshold[Frame] | None = None
+        child.take_all_rows()
 
     def filter_child(self) -> None:
         """Let a scan below leave out what comes after the rows that are wanted. Called before it runs."""

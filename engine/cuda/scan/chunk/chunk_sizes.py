@@ -44,13 +44,18 @@ class ChunkSizes:
     Attributes:
         full: of a chunk in the middle.
         target: of the next.
+        together: whether all of the list is one chunk: what another costs the host is more than what is done
+            of it meanwhile.
     """
 
     full: int
     target: int
+    together: bool = False
 
     def next_size(self, left: int) -> int:
         """Of the next one, where so many vectors are left."""
+        if self.together:
+            return max(left, 1)
         size = min(self.target, self.full)
         self.target = min(_GROWTH * size, self.full)
         last = self.full // _LAST_SHARE

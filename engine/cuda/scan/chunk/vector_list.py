@@ -18,13 +18,14 @@ from bamquery.engine.cuda.scan.resources.resident_vectors import ResidentVectors
 from bamquery.engine.cuda.scan.scan_state import ScanState
 from bamquery.storage.encodings.fsst.parameters import FSST_VECTOR
 from bamquery.storage.encodings.packed.parameters import PACKED_VECTOR
-from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.statistics.parts import PARTS
 from bamquery.storage.statistics.predicate import RangePredicate
 
 _WORTH: Final = 0.75
 """Only if no more than such a share of all parts is left, they are read one by one: the copy engine brings
 long runs of whole vectors faster than a kernel that picks parts."""
+_FEW_VECTORS: Final = 256
+"""Of a run that the host looks through: to start kernels and wait for them takes longer."""
 
 
 class VectorList:
@@ -133,10 +134,12 @@ def listed_vectors(
         MemoryLimitError: there is too little memory.
     """
     on_gpu, on_host = _divide_ranges(ranges, resident.fragments[0].schema)
-    if not on_gpu and not on_host:
+    count = resident.count
+    is_small = count <= _FEW_VECTORS
+    possible = _possible_vectors(resident, ranges if is_small else on_host)
+    if possible.all() and (is_small or not on_gpu):  # nothing for the GPU to find, nobody waits
         return VectorList(state, resident)
     session, launcher, stream = state.session, state.launcher, state.stream
-    count = resident.count
     wanted = session.allocate(4 * count, "pruning by zone maps")
     masks = None
     if any(resident.has_parts(column) for column, _, _ in on_gpu):
@@ -144,7 +147,7 @@ def listed_vectors(
         session.gpu.cuda("mark all parts", "cuMemsetD8Async", masks.ptr, 0xFF, count, stream)
     uploads = Uploads(session, state.resources.blocks, launcher)
     if on_host:
-        uploads.fill(wanted, _possible_vectors(resident.fragments, on_host), stream)
+        uploads.fill(wanted, possible.astype(np.uint32), stream)
     grid = launcher.grid(count)
     for number, (column, predicate, nan) in enumerate(on_gpu):
         in_parts = resident.has_parts(column)
@@ -224,5 +227,8 @@ def _divide_ranges(
     return on_gpu, on_host
 
 
-def _possible_vectors(fragments: Sequence[Fragment], ranges: Sequence[RangePredicate]) -> NDArray[np.uint32]:
-    return np.concatenate([fragment.zone_map.possible(ranges) for fragment in fragments]).astype(np.uint32)
+def _possible_vectors(resident: ResidentVectors, ranges: Sequence[RangePredicate]) -> NDArray[np.bool_]:
+    found = np.ones(resident.count, np.bool_)
+    for one in ranges:
+        found &= resident.column_zones(one.column).possible(one)
+    return found

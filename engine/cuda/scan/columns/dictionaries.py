@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -53,6 +54,11 @@ class JoinedDictionary:
     def nbytes(self) -> int:
         """Memory of the values on the GPU, about."""
         return int(self.dictionary.host.nbytes)
+
+    @cached_property
+    def lengths(self) -> NDArray[np.uint32]:
+        """Bytes of each value, of strings."""
+        return _lengths([self.dictionary.host])
 
 
 class KeptDictionaries:
@@ -161,10 +167,8 @@ class Dictionaries:
         return libcudf_rows.concatenate(self._session, found) if found else None
 
     def lengths(self, column: ScanColumn, fragments: list[Fragment]) -> NDArray[np.uint32]:
-        """Bytes of each of the fragments' dictionary values, end to end; `joined` has read them."""
-        values = [self._read_values(fragment, column.name) for fragment in fragments]
-        sizes = [np.diff(np.frombuffer(v.buffers()[1], np.int64)[: len(v) + 1]) for v in values if len(v)]
-        return np.concatenate(sizes).astype(np.uint32) if sizes else np.zeros(0, np.uint32)
+        """Bytes of each of the fragments' dictionary values, end to end; `concatenate` has read them."""
+        return _lengths([self._read_values(fragment, column.name) for fragment in fragments])
 
     def _read_values(self, fragment: Fragment, column: str) -> Any:
         """The values, which the fragment keeps."""
@@ -185,3 +189,9 @@ def dictionary_size(fragment: Fragment, column: str) -> int:
     layout = fragment.layout.columns[fragment.column_index(column)].dictionary
     assert layout is not None
     return layout.size
+
+
+def _lengths(arrays: Sequence[Any]) -> NDArray[np.uint32]:
+    """Bytes of each string of arrays that begin with their buffers."""
+    sizes = [np.diff(np.frombuffer(one.buffers()[1], np.int64)[: len(one) + 1]) for one in arrays if len(one)]
+    return np.concatenate(sizes).astype(np.uint32) if sizes else np.zeros(0, np.uint32)

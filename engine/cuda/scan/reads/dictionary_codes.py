@@ -102,10 +102,11 @@ def count_string_bytes(
     """Start to add up the bytes of the strings at places that `decode` gave; two words get them."""
     dictionaries = chunk.state.dictionaries
     joined = dictionaries.join_all(column)
-    used = [fragment for fragment in _used_fragments(chunk, wanted) if fragment is not None]
     if joined is not None:
-        used = [fragment for fragment in chunk.state.work.fragments if str(fragment.path) in joined.firsts]
-    lengths = dictionaries.lengths(column, used)
+        lengths = joined.lengths
+    else:
+        used = [fragment for fragment in _used_fragments(chunk, wanted) if fragment is not None]
+        lengths = dictionaries.lengths(column, used)
     total = chunk.board.take(8)
     chunk.launch(
         "scan_codes",

@@ -15,8 +15,12 @@ from bamquery.engine.cuda.scan.resources.resident_vectors import ResidentVectors
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.storage.fragments.fragment import Fragment
 
-_KEPT: Final = 8
+_KEPT: Final = 256
 """Runs that are kept, the ones used last: short ones follow on each other where encodings change."""
+_KEPT_BYTES: Final = 512 << 20
+"""What those take of the GPU's memory together, but for the one used last."""
+_KEPT_PART: Final = 32
+"""Part of a memory limit that they take at most."""
 
 
 class ResidentRuns:
@@ -59,8 +63,11 @@ class ResidentRuns:
             self._made.add(made)
             self._known[key] = made
             self._known.move_to_end(key)
-            while len(self._known) > _KEPT:
-                self._known.popitem(last=False)
+            most = _KEPT_BYTES if session.limit is None else min(session.limit // _KEPT_PART, _KEPT_BYTES)
+            held = sum(one.nbytes for one in self._known.values())
+            while len(self._known) > 1 and (len(self._known) > _KEPT or held > most):
+                _, last = self._known.popitem(last=False)
+                held -= last.nbytes
         return made
 
     def _find(self, session: CudaSession, fragments: Sequence[Fragment]) -> ResidentVectors | None:

@@ -37,6 +37,7 @@ from bamquery.storage.encodings.encoding import BufferShape, ColumnShape
 from bamquery.storage.format.layout import VECTOR_ROWS, Extent
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.stored_buffers import StoredBuffers, stored_buffers
+from bamquery.storage.statistics.zone_map import Zones
 
 
 class ResidentVectors:
@@ -77,6 +78,7 @@ class ResidentVectors:
         self._shapes: dict[str, tuple[float, bool]] = {}
         self._string_shapes: dict[str, ColumnShape] = {}
         self._row_bytes: dict[str, RowBytes] = {}
+        self._zones: dict[str, Zones] = {}
         self.rows: Final = self._keep("rows", lambda: np.array([f.rows for f in fragments], np.uint32))
         self.firsts_address: Final = self._keep("firsts", lambda: self.firsts)
 
@@ -84,6 +86,11 @@ class ResidentVectors:
         """Give the memory back; nothing uses it any more."""
         with self._lock:
             self._memory.clear()
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that it takes on the GPU now."""
+        return sum(memory.size for memory in list(self._memory.values()))
 
     @cached_property
     def numbers(self) -> NDArray[np.int64]:
@@ -106,6 +113,15 @@ class ResidentVectors:
             return np.concatenate([zones_of(fragment, column) for fragment in self.fragments])
 
         return self._keep(("zones", column), make)
+
+    def column_zones(self, column: str) -> Zones:
+        """The same for the host, of any column."""
+        with self._lock:
+            found = self._zones.get(column)
+            if found is None:
+                found = Zones.joined([fragment.zone_map.column(column) for fragment in self.fragments])
+                self._zones[column] = found
+            return found
 
     def has_parts(self, column: str) -> bool:
         """Whether the column's vectors have parts in all fragments; if not, in none."""

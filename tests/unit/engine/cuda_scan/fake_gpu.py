@@ -332,6 +332,7 @@ class FakeDevice:
 
     def __init__(self, session: FakeSession, frame: Any) -> None:
         self.session = session
+        self.takes_together = False
         self._cpu = CpuDevice()
         self._frame = frame
         """CudaFrame."""
@@ -339,7 +340,8 @@ class FakeDevice:
     def scan(self, work: Any) -> Generator[Any, None, None]:
         from bamquery.engine.cuda.scan.scan import scan_on_gpu
 
-        return scan_on_gpu(self.session, self, work)  # type: ignore[arg-type]
+        selects = lambda condition, has_dictionary: self.takes_together  # noqa: E731
+        return scan_on_gpu(self.session, self, work, selects)  # type: ignore[arg-type]
 
     def from_arrow(self, batch: pa.RecordBatch) -> Any:
         return self._frame(tuple(FakeColumn(column) for column in batch.columns), batch.num_rows)

@@ -76,3 +76,11 @@ def test_sizes_grow_and_the_last_is_small(scan_modules: None) -> None:
         found.append(min(sizes.next_size(left), left))
         left -= found[-1]
     assert found == [4, 32, 32, 34, 8]
+
+
+def test_what_is_taken_whole_is_one_chunk_where_it_fits(scan_modules: None, snapshot: Snapshot) -> None:
+    from bamquery.engine.cuda.scan.chunk.chunk_sizes import ChunkSizes, cut_chunks
+
+    chunks = list(cut_chunks(listed(snapshot, None), ChunkSizes(50, 50, together=True)))
+    assert len(chunks) == 1
+    assert len(list(cut_chunks(listed(snapshot, None), ChunkSizes(50, 50)))) == 2

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from bamquery.engine.cpu.device import CpuDevice
+from bamquery.plan.expressions import Call, Expression
 from bamquery.storage.tables.snapshot import Snapshot
 from tests.devices.scan_cases import KEYS, check, compare, every_type, require_same, run
 from tests.gpu.scan.test_scan import (  # noqa: F401 - run here as well
@@ -123,6 +124,42 @@ def test_strings_go_through_queue_pairs_where_files_cannot_be_pinned(
     assert profile.columns["text"].paths == {"queue pairs": 1}
     assert profile.queues is not None
     assert profile.queues.bytes == sum(column.counters.bytes for column in profile.columns.values())
+
+
+@pytest.mark.parametrize("outputs", [("f64", "text"), ("i8",)])
+@pytest.mark.parametrize("first", [0.9, 0.01])
+def test_conditions_that_are_taken_together(
+    device: Any, snapshot: Snapshot, outputs: tuple[str, ...], first: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Expression] = []
+    plain = device.matching_positions
+
+    def note(predicate: Expression, frame: Any) -> Any:
+        asked.append(predicate)
+        return plain(predicate, frame)
+
+    monkeypatch.setattr(device, "matching_positions", note)
+    conditions = [("pick", "less", first), ("i8", "greater", -20), ("word", "not_equal", "red")]
+    predicates = [compare(snapshot, *condition) for condition in conditions]
+    expected, _ = run(CpuDevice(), snapshot, outputs, predicates)
+    for together in (True, False):
+        asked.clear()
+        monkeypatch.setattr(device, "takes_together", together)
+        found, _ = run(device, snapshot, outputs, predicates)
+        require_same(found, expected)
+        joined = [one for one in asked if isinstance(one, Call) and one.function == "and"]
+        assert bool(joined) == together
+
+
+def test_conditions_are_asked_one_by_one_where_reading_takes_long(
+    device: Any, table: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bamquery.engine.cuda.scan import chunk_run
+
+    monkeypatch.setattr(device, "takes_together", True)
+    monkeypatch.setattr(chunk_run, "_STEP_S", 0.0)
+    predicates = [compare(table, name, "greater", -20) for name in ("i8", "i16", "i32")]
+    check(device, table, ("f64",), predicates)
 
 
 @pytest.mark.parametrize("name", KEYS)

@@ -16,6 +16,7 @@ from tests.unit.engine.cuda_scan.fake_gpu import FakeGpu
 def test_what_is_being_listed_is_kept(
     device: Any, gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from bamquery.engine.cuda.scan.chunk import vector_list
     from bamquery.engine.cuda.scan.scan_clock import ScanClock
 
     kept: list[object] = []
@@ -26,6 +27,7 @@ def test_what_is_being_listed_is_kept(
     with stored(tmp_path / "db", every_type(3000, nulls="none")) as table:
         predicates = [compare(table, "pick", "less", 0.5)]
         with monkeypatch.context() as patch:
+            patch.setattr(vector_list, "_FEW_VECTORS", 0)
             patch.setattr(ScanClock, "wait_for", cancelled)
             patch.setattr(gpu, "abandon", kept.append)
             with pytest.raises(CancelledError):

@@ -19,7 +19,7 @@ __device__ inline int32_t code_at(const byte* codes, uint32_t bits, uint32_t i) 
 
 }  // namespace
 
-/// `codes` of `bits` a row. firsts[p] is where the dictionary of piece p begins, firsts[pieces] where the
+/// `codes` of `bits` a row, at `positions` (null: at those of their order). firsts[p] is where the dictionary of piece p begins, firsts[pieces] where the
 /// last one ends: also the place of rows that are null by `validity` (null: none are). `bad` (zero before)
 /// gets how many vectors there are from the first on with a code that its dictionary does not have.
 extern "C" __global__ void __launch_bounds__(kThreads)
@@ -30,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   for (uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < count; i += step) {
     uint32_t place = firsts[pieces];
     if (validity == nullptr || (validity[i / 32] >> i % 32 & 1) != 0) {
-      const uint32_t vector = positions[i] / kVectorRows;
+      const uint32_t vector = (positions == nullptr ? i : positions[i]) / kVectorRows;
       const uint32_t piece = vectors[vector].piece;
       const int32_t code = code_at(codes, bits, i);
       if (code >= 0 && static_cast<uint32_t>(code) < firsts[piece + 1] - firsts[piece]) {

@@ -17,6 +17,7 @@ from bamquery.engine.cuda.frames import CudaFrame, make_frame
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.pipeline.row_selection import is_selectable
 from bamquery.engine.cuda.scan.scan import scan_on_gpu
+from bamquery.engine.cuda.scan.whole.read import read_columns
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.device import Device
 from bamquery.engine.operators.scan.chunk_selection import SelectionPlan
@@ -46,26 +47,30 @@ def scan_columns(
     Raises:
         as `scan_on_gpu`.
     """
-    limit = session.cache_limit(work.context.settings.gpu_cache_limit)
-    if not limit or not _may_be_cached(work):
+    if not _may_be_cached(work):
         yield from scan_on_gpu(session, device, work, is_selectable)
         return
-    names = list(work.columns)
-    keys = [column_key(work.fragments, name) for name in names]
-    found = session.column_cache.find(keys, limit)
-    held = {name: one for name, one in zip(names, found, strict=True) if one is not None}
-    missing = {name: key for name, key in zip(names, keys, strict=True) if name not in held}
-    here = [key for name, key in zip(names, keys, strict=True) if name in held]
-    if missing and not _fetch(session, device, work, missing, held, here, limit):
-        columns = work.profile.columns
-        before = {name: columns[name].counters.bytes for name in missing}
-        try:
-            yield from scan_on_gpu(session, device, work, is_selectable)
-        finally:
-            for name, key in missing.items():
-                session.column_cache.note_read(key, columns[name].counters.bytes - before[name])
+    limit = session.cache_limit(work.context.settings.gpu_cache_limit)
+    keys = {name: column_key(work.fragments, name) for name in work.columns}
+    found = session.column_cache.find(keys.values(), limit) if limit else [None] * len(keys)
+    held = {name: one for name, one in zip(keys, found, strict=True) if one is not None}
+    missing = {name: key for name, key in keys.items() if name not in held}
+    here = [keys[name] for name in held]
+    if not missing or (limit and _fetch(session, device, work, missing, held, here, limit)):
+        yield from _CachedScan(session, kernels, device, work, held).frames()
         return
-    yield from _CachedScan(session, kernels, device, work, held).frames()
+    columns = work.profile.columns
+    before = {name: columns[name].counters.bytes for name in missing}
+    try:
+        fresh = read_columns(session, device, work, list(missing))
+        if fresh is None:
+            yield from scan_on_gpu(session, device, work, is_selectable)
+            return
+        held |= {name: cached(name, column) for name, column in fresh.items()}
+        yield from _CachedScan(session, kernels, device, work, held, fresh=frozenset(fresh)).frames()
+    finally:
+        for name, key in missing.items():
+            session.column_cache.note_read(key, columns[name].counters.bytes - before[name])
 
 
 def _may_be_cached(work: ScanWork[CudaFrame]) -> bool:
@@ -129,16 +134,21 @@ def _sizes(fragments: Sequence[Fragment], name: str) -> tuple[int, int]:
 
 
 class _CachedScan:
-    """One scan of columns that are all here; one thread uses it."""
+    """One scan of columns that are all in the GPU's memory; one thread uses it.
 
-    def __init__(
+    `fresh`: those that were read for it.
+    """
+
+    def __init__(  # noqa: PLR0917 - of one scan
         self,
         session: CudaSession,
         kernels: Kernels,
         device: Device[CudaFrame],
         work: ScanWork[CudaFrame],
         held: dict[str, CachedColumn],
+        fresh: frozenset[str] = frozenset(),
     ) -> None:
+        self._fresh = fresh
         self._session = session
         self._device = device
         self._work = work
@@ -221,7 +231,7 @@ class _CachedScan:
                 if column not in self._needed:
                     self._needed.add(column)
                     figures = profile.columns[schema.field(column).name]
-                    figures.cached += 1
+                    figures.cached += figures.name not in self._fresh
                     figures.rows_needed += rows
                     figures.bytes_needed += self._sizes[column] * rows // self._rows
 

@@ -136,7 +136,7 @@ def listed_vectors(
     on_gpu, on_host = _divide_ranges(ranges, resident.fragments[0].schema)
     count = resident.count
     is_small = count <= _FEW_VECTORS
-    possible = _possible_vectors(resident, ranges if is_small else on_host)
+    possible = possible_vectors(resident, ranges if is_small else on_host)
     if possible.all() and (is_small or not on_gpu):  # nothing for the GPU to find, nobody waits
         return VectorList(state, resident)
     session, launcher, stream = state.session, state.launcher, state.stream
@@ -227,7 +227,8 @@ def _divide_ranges(
     return on_gpu, on_host
 
 
-def _possible_vectors(resident: ResidentVectors, ranges: Sequence[RangePredicate]) -> NDArray[np.bool_]:
+def possible_vectors(resident: ResidentVectors, ranges: Sequence[RangePredicate]) -> NDArray[np.bool_]:
+    """Of each vector of a run, whether a row may be in it for which all `ranges` are true."""
     found = np.ones(resident.count, np.bool_)
     for one in ranges:
         found &= resident.column_zones(one.column).possible(one)

@@ -18,7 +18,7 @@ from bamquery.storage.statistics.parts import PARTS
 
 _POLYNOMIAL: Final = 0x82F63B78
 """CRC-32C's, reflected."""
-_BLOCKS_EACH: Final = 6
+CHECK_BLOCKS: Final = 6
 """Thread blocks of a multiprocessor, of eight that fit: the next chunk's load finds room at once."""
 _PIECES: Final = 32
 """Of a vector, one for each lane of a warp."""
@@ -62,7 +62,7 @@ def check_vectors(  # noqa: PLR0917 - one buffer of one chunk
             None if nulls is None else nulls.address,
             bad.address,
         ),
-        grid=launcher.grid(chunk.rows.count, WARPS, _BLOCKS_EACH),
+        grid=launcher.grid(chunk.rows.count, WARPS, CHECK_BLOCKS),
         stream=stream,
     )
     return checksum_check(column, bad, _PARTS[buffer])
@@ -78,7 +78,7 @@ def check_parts(  # noqa: PLR0917 - as check_vectors
         launcher.kernel("scan_crc", "scan_crc_parts"),
         *(memory.ptr, bits, chunk.vector_rows, chunk.rows.count, crc_shifts(VECTOR_ROWS * bits // 8)),
         *(*chunk.part_checksums(column), parts, bad.address),
-        grid=launcher.grid(chunk.rows.count, WARPS, _BLOCKS_EACH),
+        grid=launcher.grid(chunk.rows.count, WARPS, CHECK_BLOCKS),
         stream=stream,
     )
     return checksum_check(column, bad, _PARTS["values"])

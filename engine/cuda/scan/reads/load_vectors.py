@@ -10,6 +10,7 @@ import numpy as np
 import rmm
 from numpy.typing import NDArray
 
+from bamquery.driver.gpu.driver_api import Cuda
 from bamquery.engine.cuda.scan.chunk.chunk_memory import WARPS, ChunkMemory
 from bamquery.engine.cuda.scan.kernel_tables.requests import count_requests, cut_requests, stream_requests
 from bamquery.engine.cuda.scan.resources.counter_board import Slot
@@ -113,14 +114,8 @@ def load_requests(  # noqa: PLR0917 - one read of one buffer
     clock = chunk.clock(stream)
     total = int(requests["bytes"].sum(dtype=np.int64))
     if total >= LARGE_RUN * len(requests) or len(requests) <= len(chunk.rows.pieces):
-        cuda = state.session.gpu.cuda
         hosts = chunk.mapped_places(column, buffer, by_host=True)[requests["nsid"]]
-        sources = (hosts + requests["source"]).tolist()
-        targets = (requests["target"] + np.uint64(memory.ptr)).tolist()
-        for source, target, count in zip(sources, targets, requests["bytes"].tolist(), strict=True):
-            for at in range(0, count, _COPY_BYTES):
-                size = min(count - at, _COPY_BYTES)
-                cuda("copy to the GPU", "cuMemcpyHtoDAsync", target + at, source + at, size, stream)
+        start_copies(state.session.gpu.cuda, requests, hosts, memory.ptr, stream)
         clock.end()
         return LoadedVectors(memory, COPY_ENGINE, counters, seconds=clock.seconds)
     pieces = (
@@ -131,6 +126,21 @@ def load_requests(  # noqa: PLR0917 - one read of one buffer
     copy_mapped(chunk, chunk.uploads.put(pieces, stream), len(pieces), None, stream)
     clock.end()
     return LoadedVectors(memory, ZERO_COPY, counters, seconds=clock.seconds)
+
+
+def start_copies(
+    cuda: Cuda, requests: NDArray[Any], hosts: NDArray[np.uint64], memory: int, stream: Any
+) -> None:
+    """Have the copy engine bring requests to where `memory` begins.
+
+    `hosts`: where this process has byte 0 of each one's file.
+    """
+    sources = (hosts + requests["source"]).tolist()
+    targets = (requests["target"] + np.uint64(memory)).tolist()
+    for source, target, count in zip(sources, targets, requests["bytes"].tolist(), strict=True):
+        for at in range(0, count, _COPY_BYTES):
+            size = min(count - at, _COPY_BYTES)
+            cuda("copy to the GPU", "cuMemcpyHtoDAsync", target + at, source + at, size, stream)
 
 
 def copy_mapped(chunk: ChunkMemory, requests: int, count: int, counted: Slot | None, stream: Any) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from bamquery.engine.cuda.scan.chunk.chunk_memory import WARPS, ChunkMemory
 from bamquery.engine.cuda.scan.chunk.row_selection import Selection
 from bamquery.engine.cuda.scan.kernel_tables.packed_requests import PACKED, SLACK
+from bamquery.engine.cuda.scan.reads.checksums import CHECK_BLOCKS
 from bamquery.engine.cuda.scan.reads.fetch_vectors import PickedVectors, VectorRequests, vectors_of_rows
 from bamquery.engine.cuda.scan.reads.load_vectors import (
     COPY_BLOCKS,
@@ -24,12 +25,10 @@ from bamquery.engine.cuda.scan.reads.load_vectors import (
 from bamquery.engine.cuda.scan.reads.vector_check import VectorCheck, checksum_check
 from bamquery.storage.readers.block_reader import ReadCounters
 
-_FILES: Final = struct.Struct("<5Q2I")
+FILES: Final = struct.Struct("<5Q2I")
 """PackedFiles."""
 _PARTS_AT_ONCE: Final = 32
 """Vectors of which a warp loads parts together."""
-_CHECK_BLOCKS: Final = 6
-"""Thread blocks of a multiprocessor: as for checksums of plain vectors."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +146,7 @@ def check_payloads(chunk: ChunkMemory, column: str, payloads: Payloads, stream: 
         launcher.kernel(*kernel),
         *(files, payloads.slots.ptr, chunk.rows.count, payloads.memory.ptr),
         *(chunk.checksums(column, "values"), *part_checksums, bad.address),
-        grid=launcher.grid(chunk.rows.count, WARPS, _CHECK_BLOCKS),
+        grid=launcher.grid(chunk.rows.count, WARPS, CHECK_BLOCKS),
         stream=stream,
     )
     return checksum_check(column, bad, "values")
@@ -169,7 +168,7 @@ def _place(chunk: ChunkMemory, column: str, used: int | None, stream: Any) -> rm
 
 def _files(chunk: ChunkMemory, column: str, places: int, used: int | None) -> bytes:
     width = max(chunk.buffers(column)[0].bits // 8, 1)
-    return _FILES.pack(
+    return FILES.pack(
         *(chunk.parameters(column), chunk.vectors, places, chunk.vector_rows, used or 0),
         *(width, chunk.state.block_bytes),
     )

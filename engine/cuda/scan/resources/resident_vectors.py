@@ -39,6 +39,9 @@ from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.stored_buffers import StoredBuffers, stored_buffers
 from bamquery.storage.statistics.zone_map import Zones
 
+_UNIT: Final = 16
+"""Of payloads, see engine/kernels/packed/scan_packed.hpp."""
+
 
 class ResidentVectors:
     """A run of fragments as kernels see it; thread-safe.
@@ -246,6 +249,16 @@ class ResidentVectors:
                 np.cumsum(self.payload_sizes(column), out=found[1:])
                 self._payload_sums[column] = found
             return found
+
+    def payload_slots(self, column: str) -> int:
+        """`payload_sums` in units of 16 bytes, words on the GPU: where each payload is among all of them."""
+
+        def make() -> NDArray[Any]:
+            sums = self.payload_sums(column) // _UNIT
+            assert sums[-1] < 1 << 32, "runs are shorter"
+            return sums.astype(np.uint32)
+
+        return self._keep(("slots", column), make)
 
     def payload_sizes(self, column: str) -> NDArray[np.int32]:
         """Bytes of the payload of each vector of a packed column."""

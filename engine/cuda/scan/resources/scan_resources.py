@@ -55,6 +55,12 @@ class ScanResources:
         MAPPED_FILES.watch(self)
         atexit.register(_stop, weakref.ref(self))
 
+    @property
+    def stream_rate(self) -> float:
+        """Bytes a second that the copy engine brings, as far as they were measured."""
+        known = list(self.profiles.values())
+        return known[-1].stream if known else GpuProfile.nominal(1).stream
+
     def lend_rings(self, shape: RingShape, user: object) -> Rings:
         """Queue pairs of that shape, made at first use and anew where commands were lost; give them back.
 

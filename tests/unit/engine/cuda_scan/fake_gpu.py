@@ -234,6 +234,9 @@ class FakeSession:
 
     allocate_entered = allocate
 
+    def cache_limit(self, asked: int | None) -> int:
+        return 1 << 32
+
     def synchronize(self) -> None:
         pass
 

@@ -1,0 +1,1 @@
+"""Columns that are read whole, before any condition is asked."""

@@ -1,0 +1,82 @@
+"""All rows of a scan's columns, where to choose some of them would take longer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from bamquery.engine.cuda.cache.late_columns import Held
+from bamquery.engine.cuda.frames import CudaFrame
+from bamquery.engine.cuda.scan.resources.scan_resources import resources_of
+from bamquery.engine.cuda.scan.whole.load import WholeLoad
+from bamquery.engine.cuda.scan.whole.plan import plan_whole
+from bamquery.engine.cuda.session import CudaSession
+from bamquery.engine.device import Device
+from bamquery.engine.operators.scan.chunks import Chunk, Piece
+from bamquery.engine.operators.scan.device_scan import ScanWork
+from bamquery.errors import MemoryLimitError
+
+_FEW_ROWS: Final = 1 << 17
+"""Of tables whose columns the processor reads, where the GPU does not read them whole."""
+WHOLE: Final = "columns were read whole: to choose rows of them takes longer"
+BY_PROCESSOR: Final = "so few rows were read by the processor"
+
+
+def read_columns(
+    session: CudaSession, device: Device[CudaFrame], work: ScanWork[CudaFrame], names: Sequence[str]
+) -> Mapping[str, Held] | None:
+    """The columns by name, where whoever takes the scan's rows takes all; None: choose rows of them.
+
+    Raises:
+        as `scan_on_gpu`.
+    """
+    if not work.is_taken_whole:
+        return None
+    session.enter()
+    resources = resources_of(session)
+    resources.close_parked()
+    with suppress(MemoryLimitError):  # chunks need less
+        plan = plan_whole(session, resources, work, names)
+        if plan is not None:
+            with WholeLoad(session, resources, work, plan) as load:
+                found = load.read()
+            if found is not None:
+                _note(work, WHOLE)
+                return found
+    if sum(fragment.rows for fragment in work.fragments) > _FEW_ROWS:
+        return None
+    if any(pa.types.is_dictionary(work.plan.schema.field(name).type) for name in names):
+        return None
+    _note(work, BY_PROCESSOR)
+    return _read_by_processor(device, work, names)
+
+
+def _read_by_processor(
+    device: Device[CudaFrame], work: ScanWork[CudaFrame], names: Sequence[str]
+) -> Mapping[str, Held]:
+    fragments = [fragment for fragment in work.fragments if fragment.rows]
+    pieces = [Piece(one, 0, one.rows, np.arange(one.vector_count, dtype=np.int64)) for one in fragments]
+    chunk = Chunk(tuple(pieces))
+    work.readers.expect(chunk)
+    try:
+        read = [work.reads.read_each(piece, names, None, selected=False) for piece in pieces]
+    finally:
+        work.readers.release(chunk)
+    with work.profile.lock:
+        for name in names:
+            work.profile.columns[name].vectors_total += sum(len(piece.vectors) for piece in pieces)
+    frames = [device.concatenate(list(of_column)) for of_column in zip(*read, strict=True)]
+    return {name: frame.held[0] for name, frame in zip(names, frames, strict=True)}
+
+
+def _note(work: ScanWork[CudaFrame], text: str) -> None:
+    profile = work.profile
+    with profile.lock:
+        profile.reader = profile.reader or "mapped"
+        profile.io_path = profile.io_path or "page cache"
+        if text not in profile.notes:
+            profile.notes.append(text)

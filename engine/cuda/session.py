@@ -14,6 +14,7 @@ from rmm.pylibrmm.stream import Stream
 from bamquery.driver.gpu import wait as gpu_wait
 from bamquery.driver.gpu.device import Gpu
 from bamquery.engine.cuda.cache.column_cache import ColumnCache
+from bamquery.engine.cuda.cache.query_columns import ColumnsOfQueries
 from bamquery.engine.cuda.device_memory import device_pool, memory_limit_error
 from bamquery.engine.cuda.launcher import Launcher
 from bamquery.engine.cuda.pipeline.program_kernels import ProgramKernels
@@ -59,6 +60,7 @@ class CudaSession:
         self.enter()
         pool = device_pool(ordinal)
         self.column_cache: Final = ColumnCache()
+        self.query_columns: Final = ColumnsOfQueries()
         limited = pool if limit is None else rmm.mr.LimitingResourceAdaptor(pool, limit)
         # Before a query fails for want of memory, the cache makes room.
         self.memory: Final = rmm.mr.FailureCallbackResourceAdaptor(limited, self._make_room)
@@ -107,7 +109,8 @@ class CudaSession:
     def _make_room(self, nbytes: int) -> bool:
         """Whether memory that could not be had may be there now: other limits have caches of their own."""
         same_gpu = [one for (ordinal, _), one in list(_sessions.items()) if ordinal == self.ordinal]
-        return sum(one.column_cache.clear() for one in {self, *same_gpu}) > 0
+        everyone = {self, *same_gpu}
+        return sum(one.column_cache.clear() + one.query_columns.clear() for one in everyone) > 0
 
     def enter(self) -> None:
         """Make this thread's CUDA calls go to this GPU."""

@@ -32,6 +32,8 @@ _PIECE: Final = 1 << 28
 """Rows that are looked at together: what is made of them takes memory beside the columns."""
 _SMALL_PIECE: Final = 1 << 26
 """The same under a limit."""
+_QUERY_PART: Final = 2
+"""Part of the cache's default size that the columns take which a query keeps for its other scans."""
 _OFFSET_BYTES: Final = 8
 _PLACE_BYTES: Final = 4
 """Of a row of a dictionary's."""
@@ -53,7 +55,9 @@ def scan_columns(
     limit = session.cache_limit(work.context.settings.gpu_cache_limit)
     keys = {name: column_key(work.fragments, name) for name in work.columns}
     found = session.column_cache.find(keys.values(), limit) if limit else [None] * len(keys)
-    held = {name: one for name, one in zip(keys, found, strict=True) if one is not None}
+    query = session.query_columns.of(work.context)
+    read = [query.find(key) if one is None else one for key, one in zip(keys.values(), found, strict=True)]
+    held = {name: one for name, one in zip(keys, read, strict=True) if one is not None}
     missing = {name: key for name, key in keys.items() if name not in held}
     here = [keys[name] for name in held]
     if not missing or (limit and _fetch(session, device, work, missing, held, here, limit)):
@@ -66,7 +70,9 @@ def scan_columns(
         if fresh is None:
             yield from scan_on_gpu(session, device, work, is_selectable)
             return
-        held |= {name: cached(name, column) for name, column in fresh.items()}
+        for name, column in fresh.items():
+            held[name] = cached(name, column)
+            query.keep(keys[name], held[name], session.cache_limit(None) // _QUERY_PART)
         yield from _CachedScan(session, kernels, device, work, held, fresh=frozenset(fresh)).frames()
     finally:
         for name, key in missing.items():

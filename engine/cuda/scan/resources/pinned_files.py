@@ -54,12 +54,13 @@ class PinnedExtent:
     def __init__(self, gpu: Gpu, path: str, extent: Extent) -> None:
         """Map and pin it; `extent` begins on a page."""
         size = -(-extent.length // mmap.PAGESIZE) * mmap.PAGESIZE
+        # By its name, as `FileLook` has it: of an open file, an overlay may tell another device. A file that
+        # comes in its place before it is opened is looked at later, and does not have this stamp.
+        self.written: Final = _stamp(os.stat(path))
         file = os.open(path, os.O_RDONLY)
         try:
-            found = os.fstat(file)
-            if found.st_size < extent.end:
+            if os.fstat(file).st_size < extent.end:
                 raise StorageError("was truncated", path)
-            self.written: Final = _stamp(found)
             mapped = mmap.mmap(file, extent.length, prot=mmap.PROT_READ, offset=extent.offset)
         finally:
             os.close(file)

@@ -27,9 +27,9 @@ from bamquery.storage.format.layout import VECTOR_ROWS
 
 _COLUMN_S: Final = 4e-4
 """What it costs the host to read a column whole."""
-_SCAN_S: Final = 2e-3
+_SCAN_S: Final = 3e-3
 """What a scan costs it that chooses rows."""
-_READ_S: Final = 1.2e-3
+_READ_S: Final = 2e-3
 """The same for each of its columns."""
 _BLOCK_BITS: Final = 8 * 512
 """Of the least that is read for a row."""

@@ -38,6 +38,7 @@ class Scan:
     def __init__(self, device: Device[Any], steps: list[FilterStep], outputs: tuple[int, ...]) -> None:
         self.device = device
         self.asked = 0
+        self.fresh: frozenset[str] = frozenset()
         values = [list(range(ROWS)), [2 * n for n in range(ROWS)], list(range(ROWS))[::-1]]
         self._batch = pa.RecordBatch.from_arrays([pa.array(v, pa.int64()) for v in values], schema=SCHEMA)
         columns = {name: ColumnProfile(name, "") for name in SCHEMA.names}
@@ -60,7 +61,8 @@ class Scan:
         fields = [Field(SCHEMA.field(c).name, SCHEMA.field(c).type) for c in self.plan.outputs]
         rows: list[dict[str, int]] = []
         session = self.device.session  # type: ignore[attr-defined]
-        for found in module._CachedScan(session, self.device.kernels, self.device, work, held).frames():
+        what = (session, self.device.kernels, self.device, work, held, self.fresh)
+        for found in module._CachedScan(*what).frames():
             rows += self.device.to_arrow(found, fields).to_pylist()
         return rows
 
@@ -77,6 +79,13 @@ def test_rows_pass_conditions_taken_together_and_those_that_can_fail(device: Dev
     assert scan.profile.columns["c"].bytes_needed == 8 * 30
     assert {one.strategy for one in scan.profile.columns.values()} == {"cached"}
     assert scan.profile.rows_scanned == ROWS
+
+
+def test_columns_that_were_read_for_it_are_not_the_cache_s(device: Device[Any]) -> None:
+    scan = Scan(device, [step(0, 0, 40)], (1,))
+    scan.fresh = frozenset("b")
+    assert len(scan.run()) == 40
+    assert {name: one.cached for name, one in scan.profile.columns.items()} == {"a": 1, "b": 0, "c": 0}
 
 
 def test_no_row_passes(device: Device[Any]) -> None:

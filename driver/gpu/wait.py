@@ -14,6 +14,7 @@ STUCK: Final = (
 )
 _SPIN_S: Final = 200e-6
 _FIRST_NAP_S: Final = 20e-6
+_NAP_SHARE: Final = 1 / 32
 LONGEST_NAP_S: Final = 1e-3
 
 
@@ -29,7 +30,6 @@ def wait_until(
     `check` is called between looks, and raises where nobody wants to wait any longer. Ctrl-C works.
     """
     start = time.monotonic()
-    nap = _FIRST_NAP_S
     while not done():
         waited = time.monotonic() - start
         if waited > deadline_s:
@@ -37,6 +37,6 @@ def wait_until(
         if waited > _SPIN_S:
             if check is not None:
                 check()
-            time.sleep(nap)
-            nap = min(2 * nap, longest_nap_s)
+            # Who waits longer may oversleep longer.
+            time.sleep(min(max(waited * _NAP_SHARE, _FIRST_NAP_S), longest_nap_s))
     return True

@@ -27,6 +27,10 @@ _BEYOND: Final = 2**31 - 1
 """A place that no source has, since columns have fewer rows: the row is null."""
 
 
+Number: TypeAlias = "Callable[[plc.Column], tuple[plc.Column, int]]"
+"""Numbers the values of a column: int32, equal where values are; and how many numbers there are."""
+
+
 class RowPlaces:
     """Places of rows in their source, int32 without nulls, found when they are asked for.
 
@@ -155,25 +159,34 @@ class Dictionary:
         self.host: Final = host
         self.distinct: Final = len(host.unique()) == len(host)
         self.answers: Final = KnownAnswers()
-        self._numbers: plc.Column | None = None
+        self._numbered: tuple[plc.Column, int] | None = None
 
     @property
     def size(self) -> int:
         """How many values."""
         return self.values.size()
 
-    def key_codes(
-        self, kernels: Kernels, places: RowPlaces, number: Callable[[plc.Column], plc.Column]
-    ) -> plc.Column:
-        """A number for each place, equal where the values are; int32 without nulls, which have their own.
+    @property
+    def numbers(self) -> plc.Column | None:
+        """For each value a number, equal where values are, once they were counted; None: its place."""
+        return None if self._numbered is None else self._numbered[0]
 
-        `number` numbers the values of a column.
-        """
+    def count_distinct(self, number: Number) -> int:
+        """How many different values there are."""
+        if self.distinct:
+            return self.size
+        if self._numbered is None:
+            self._numbered = number(self.values)
+        return self._numbered[1]
+
+    def key_codes(self, kernels: Kernels, places: RowPlaces, number: Number) -> plc.Column:
+        """A number for each place, equal where the values are; int32 without nulls, which have their own."""
         found = places.column
         if not self.distinct:
-            if self._numbers is None:
-                self._numbers = number(self.values)
-            (found,) = kernels.gather([self._numbers], found, nullify=places.nulls)
+            self.count_distinct(number)
+            numbers = self.numbers
+            assert numbers is not None
+            (found,) = kernels.gather([numbers], found, nullify=places.nulls)
             if places.nulls:
                 return kernels.fill_null(found, kernels.number(_BEYOND, pa.int32()))
         elif places.nulls:

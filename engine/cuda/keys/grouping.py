@@ -16,6 +16,7 @@ from pylibcudf.types import NullOrder, NullPolicy, Order, TypeId
 
 from bamquery.engine.cuda.cache.late_columns import Dictionary, Held, LateColumn, column_of, take_rows
 from bamquery.engine.cuda.kernels import Kernels
+from bamquery.engine.cuda.keys.dense_rows import MANY_ROWS, number_combinations
 from bamquery.engine.cuda.keys.hashed_rows import hash_groups, takes_keys
 
 _FLOATS = (TypeId.FLOAT32, TypeId.FLOAT64)
@@ -162,6 +163,13 @@ def group_rows(kernels: Kernels, keys: Sequence[Held], rows: int) -> Grouping:
     if not rows:
         return Grouping(GroupCodes(kernels.nulls(0, pa.int32()), 0, 0), tuple(map(column_of, keys)))
     if takes_keys(keys):
+        late = [key for key in keys if isinstance(key, LateColumn) and _dictionary(key) is not None]
+        if rows >= MANY_ROWS and len(late) == len(keys):
+            combined = number_combinations(kernels, late, rows)
+            if combined is not None:
+                firsts = take_rows(kernels, keys, combined.firsts)
+                codes = GroupCodes(combined.codes, rows, combined.groups)
+                return Grouping(codes, tuple(map(column_of, firsts)))
         coded = [_coded(kernels, key) for key in keys]
         hashed = hash_groups(kernels, coded, rows)
         # Keys of the groups; what was copied to be hashed need not be looked for once more.
@@ -189,8 +197,9 @@ def _coded(kernels: Kernels, key: Held) -> plc.Column:
         return canonical(kernels, column_of(key))
     assert isinstance(key, LateColumn)
 
-    def number(values: plc.Column) -> plc.Column:
-        return hash_groups(kernels, [values], values.size()).codes
+    def number(values: plc.Column) -> tuple[plc.Column, int]:
+        found = hash_groups(kernels, [values], values.size())
+        return found.codes, found.groups
 
     return dictionary.key_codes(kernels, key.places, number)
 

@@ -149,7 +149,7 @@ class Zones:
     unbounded: NDArray[np.bool_]
 
     @classmethod
-    def joined(cls, parts: Sequence[Zones]) -> Zones:
+    def concatenate(cls, parts: Sequence[Zones]) -> Zones:
         """Those of one column of several fragments, in order; at least one."""
         if len(parts) == 1:
             return parts[0]

@@ -55,7 +55,7 @@ def scan_columns(
     limit = session.cache_limit(work.context.settings.gpu_cache_limit)
     keys = {name: column_key(work.fragments, name) for name in work.columns}
     found = session.column_cache.find(keys.values(), limit) if limit else [None] * len(keys)
-    query = session.query_columns.of(work.context)
+    query = session.query_columns.columns(work.context)
     read = [query.find(key) if one is None else one for key, one in zip(keys.values(), found, strict=True)]
     held = {name: one for name, one in zip(keys, read, strict=True) if one is not None}
     missing = {name: key for name, key in keys.items() if name not in held}

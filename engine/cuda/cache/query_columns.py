@@ -44,7 +44,7 @@ class ColumnsOfQueries:
         self._lock: Final = threading.Lock()
         self._of: dict[int, QueryColumns] = {}
 
-    def of(self, context: ExecutionContext[CudaFrame]) -> QueryColumns:
+    def columns(self, context: ExecutionContext[CudaFrame]) -> QueryColumns:
         """The query's, until it is over."""
         key = id(context)
         with self._lock:

@@ -122,7 +122,7 @@ class ResidentVectors:
         with self._lock:
             found = self._zones.get(column)
             if found is None:
-                found = Zones.joined([fragment.zone_map.column(column) for fragment in self.fragments])
+                found = Zones.concatenate([fragment.zone_map.column(column) for fragment in self.fragments])
                 self._zones[column] = found
             return found
 

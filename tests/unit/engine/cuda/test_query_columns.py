@@ -25,11 +25,11 @@ def column(nbytes: int) -> Any:
 def test_what_a_query_has_read_goes_with_it(module: Any) -> None:
     columns, key, one = module.ColumnsOfQueries(), (("a", 0),), column(10)
     context, other = SimpleNamespace(at_end=ExitStack()), SimpleNamespace(at_end=ExitStack())
-    columns.of(context).keep(key, one, 100)
-    assert columns.of(context).find(key) is one
-    assert columns.of(other).find(key) is None
+    columns.columns(context).keep(key, one, 100)
+    assert columns.columns(context).find(key) is one
+    assert columns.columns(other).find(key) is None
     context.at_end.close()
-    assert columns.of(context).find(key) is None
+    assert columns.columns(context).find(key) is None
     assert columns.clear() == 0
 
 
@@ -43,7 +43,7 @@ def test_it_takes_no_more_than_it_may(module: Any) -> None:
 def test_memory_that_others_need_is_taken(module: Any) -> None:
     columns, key = module.ColumnsOfQueries(), (("a", 0),)
     context = SimpleNamespace(at_end=ExitStack())
-    columns.of(context).keep(key, column(10), 100)
+    columns.columns(context).keep(key, column(10), 100)
     assert columns.clear() == 10
-    assert columns.of(context).find(key) is None
+    assert columns.columns(context).find(key) is None
     context.at_end.close()

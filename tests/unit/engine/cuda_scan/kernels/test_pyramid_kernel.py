@@ -7,7 +7,7 @@ import pytest
 
 from bamquery.storage.read_planner.hit_pyramid import LEVELS, HitPyramid
 from tests.unit.engine.cuda_scan.emulator import Emulator
-from tests.unit.engine.cuda_scan.test_string_kernels import launch, memory, view
+from tests.unit.engine.cuda_scan.kernels.test_string_kernels import launch, memory, view
 
 VECTORS = 300
 

@@ -14,7 +14,7 @@ from tests.packed_steps import PART_ROWS, PARTS, code_value, has_parts, misplace
 from tests.packed_vectors import Vector, packed
 from tests.unit.engine.cuda_scan.emulator import Emulator
 from tests.unit.engine.cuda_scan.fake_gpu import FakeMemory
-from tests.unit.engine.cuda_scan.test_packed_kernels import (
+from tests.unit.engine.cuda_scan.kernels.test_packed_kernels import (
     C_TYPES,
     KINDS,
     Column,

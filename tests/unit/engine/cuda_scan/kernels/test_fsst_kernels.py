@@ -16,7 +16,7 @@ from bamquery import _native
 from bamquery.storage.encodings.fsst.parameters import FSST_VECTOR, SYMBOLS_BY_CODE
 from tests.unit.engine.cuda_scan.emulator import Emulator
 from tests.unit.engine.cuda_scan.fake_gpu import FakeMemory
-from tests.unit.engine.cuda_scan.test_string_kernels import launch, memory, strings, view
+from tests.unit.engine.cuda_scan.kernels.test_string_kernels import launch, memory, strings, view
 from tests.unit.storage.encodings.fsst.parameter_oracle import code_bytes, payload_bytes
 
 _VECTOR = 1024

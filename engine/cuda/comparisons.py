@@ -17,7 +17,7 @@ from bamquery.plan.expressions import Members
 
 Test: TypeAlias = Callable[[Kernels, Operand, Operand], plc.Column]
 
-_FEW = 8
+_FEW = 2
 """Literals up to which IN compares one by one rather than searches."""
 
 

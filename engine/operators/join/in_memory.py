@@ -20,6 +20,7 @@ from bamquery.engine.operators.join.build_side import (
 )
 from bamquery.engine.operators.join.dense_build import make_dense_build
 from bamquery.engine.operators.join.key_filter import KeySummary
+from bamquery.engine.operators.join.one_build_row import OneBuildRow
 from bamquery.engine.operators.join.partitions import PARTITIONS
 from bamquery.engine.operators.join.probe import JoinProbe
 from bamquery.engine.operators.join.strategy import JoinTask, ProbeRows
@@ -60,7 +61,8 @@ class InMemoryJoin(Generic[Frame]):
             return
         task.require_single(build_rows)
         self._summary.publish()
-        yield from probe_sides(task, probe, sides)
+        one = OneBuildRow.of_join(task, sides[0]) if build_rows == len(sides) == 1 else None
+        yield from probe_sides(task, probe, sides) if one is None else one.rows(probe)
 
     def make_sides(self, frames: list[Frame]) -> Sequence[BuildSide[Frame]]:
         """All build rows, ready to be found; the list may be emptied."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
+
+import pyarrow as pa
 
 from bamquery.engine.cuda.cache.column_cache import (
     CachedColumn,
@@ -12,7 +14,7 @@ from bamquery.engine.cuda.cache.column_cache import (
     cached,
     column_key,
 )
-from bamquery.engine.cuda.cache.late_columns import Held, LateColumn, RowPlaces
+from bamquery.engine.cuda.cache.late_columns import Dictionary, Held, LateColumn, RowPlaces, column_of
 from bamquery.engine.cuda.frames import CudaFrame, make_frame
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.pipeline.row_selection import is_selectable
@@ -24,6 +26,7 @@ from bamquery.engine.operators.scan.chunk_selection import SelectionPlan
 from bamquery.engine.operators.scan.device_scan import ScanWork
 from bamquery.engine.operators.scan.filter_order import AdaptiveFilterOrder, FilterStep, combine_steps
 from bamquery.errors import MemoryLimitError
+from bamquery.plan.nodes import Field
 from bamquery.storage.format.storable_types import is_string_like, value_bits
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.plain_size import stored_bytes, string_bytes
@@ -34,6 +37,8 @@ _SMALL_PIECE: Final = 1 << 26
 """The same under a limit."""
 _QUERY_PART: Final = 2
 """Part of the cache's default size that the columns take which a query keeps for its other scans."""
+_FEW_VALUES: Final = 1 << 12
+"""Strings of a column that are its dictionary: as many combinations are counted where rows are grouped."""
 _OFFSET_BYTES: Final = 8
 _PLACE_BYTES: Final = 4
 """Of a row of a dictionary's."""
@@ -60,7 +65,7 @@ def scan_columns(
     held = {name: one for name, one in zip(keys, read, strict=True) if one is not None}
     missing = {name: key for name, key in keys.items() if name not in held}
     here = [keys[name] for name in held]
-    if not missing or (limit and _fetch(session, device, work, missing, held, here, limit)):
+    if not missing or (limit and _fetch(kernels, device, work, missing, held, here, limit)):
         yield from _CachedScan(session, kernels, device, work, held).frames()
         return
     columns = work.profile.columns
@@ -70,7 +75,10 @@ def scan_columns(
         if fresh is None:
             yield from scan_on_gpu(session, device, work, is_selectable)
             return
+        given = {work.plan.schema.names[column] for column in work.plan.outputs}
         for name, column in fresh.items():
+            if name in given:
+                column = as_dictionary(kernels, device, work.plan.schema.field(name), column)  # noqa: PLW2901
             held[name] = cached(name, column)
             query.keep(keys[name], held[name], session.cache_limit(None) // _QUERY_PART)
         yield from _CachedScan(session, kernels, device, work, held, fresh=frozenset(fresh)).frames()
@@ -94,7 +102,7 @@ def _may_be_cached(work: ScanWork[CudaFrame]) -> bool:
 
 
 def _fetch(  # noqa: PLR0917 - of one scan
-    session: CudaSession,
+    kernels: Kernels,
     device: Device[CudaFrame],
     work: ScanWork[CudaFrame],
     missing: dict[str, ColumnKey],
@@ -103,6 +111,7 @@ def _fetch(  # noqa: PLR0917 - of one scan
     limit: int,
 ) -> bool:
     """Read columns that are not here whole, where they are worth it; False: the scan goes on without."""
+    session = kernels.session
     cache = session.column_cache
     sizes = {key: _sizes(work.fragments, name) for name, key in missing.items()}
     if not cache.admits(sizes, limit, kept):
@@ -115,7 +124,8 @@ def _fetch(  # noqa: PLR0917 - of one scan
         frames = list(scan_on_gpu(session, device, whole))
         for place, (name, key) in enumerate(missing.items()):
             together = device.concatenate([device.select(frame, [place]) for frame in frames])
-            held[name] = cached(name, together.held[0])
+            own = as_dictionary(kernels, device, schema.field(name), together.held[0])
+            held[name] = cached(name, own)
             if not cache.put(key, held[name], limit, [*kept, *missing.values()]):
                 cache.refuse(missing.values())
                 return False
@@ -123,6 +133,23 @@ def _fetch(  # noqa: PLR0917 - of one scan
         cache.refuse(missing.values())
         return False
     return True
+
+
+def as_dictionary(kernels: Kernels, device: Device[CudaFrame], field: pa.Field[Any], column: Held) -> Held:
+    """A column of few strings as rows of a dictionary, which is the column itself; others as they are.
+
+    Joins then pass on the strings' numbers, and rows are grouped by these.
+    """
+    is_dictionary = isinstance(column, LateColumn) and column.dictionary is not None
+    if is_dictionary or not is_string_like(field.type) or pa.types.is_dictionary(field.type):
+        return column
+    values = column_of(column)
+    if not 0 < values.size() <= _FEW_VALUES or values.null_count():
+        return column
+    fields = [Field(field.name, field.type)]
+    host = device.to_arrow(make_frame([values], values.size()), fields).column(0)
+    rows = RowPlaces.run(kernels, 0, values.size(), whole=True)
+    return LateColumn(kernels, values, rows, Dictionary(values, host))
 
 
 def _sizes(fragments: Sequence[Fragment], name: str) -> tuple[int, int]:

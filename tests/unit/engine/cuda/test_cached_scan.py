@@ -7,6 +7,7 @@ import threading
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -108,3 +109,29 @@ def test_tables_are_looked_at_in_pieces(device: Device[Any], monkeypatch: pytest
     assert scan.asked == 4
     assert scan.profile.columns["a"].rows_needed == 65
     assert scan.profile.columns["b"].rows_needed == ROWS
+
+
+def test_few_strings_are_their_own_dictionary(device: Device[Any]) -> None:
+    """What a join picks of them are their numbers."""
+    module = importlib.import_module("bamquery.engine.cuda.cache.cached_scan")
+    kernels: Any = device.kernels  # type: ignore[attr-defined]
+    kind = pa.large_string()
+    words = ["JAPAN", "PERU", "JAPAN", ""]
+    (column,) = device.from_arrow(pa.record_batch([pa.array(words, kind)], ["w"])).columns
+    found = module.as_dictionary(kernels, device, pa.field("w", kind), column)
+    assert found.dictionary.host.to_pylist() == words
+    assert not found.dictionary.distinct
+    assert found.size() == 4
+    frames = importlib.import_module("bamquery.engine.cuda.frames")
+    taken = device.take(frames.make_frame([found], 4), np.array([3, 1, 1, 0]))
+    assert taken.held[0].dictionary is found.dictionary
+    assert device.to_arrow(taken, [Field("w", kind)]).column(0).to_pylist() == ["", "PERU", "PERU", "JAPAN"]
+
+
+@pytest.mark.parametrize("values", [["a", None], []])
+def test_other_strings_are_as_they_are(device: Device[Any], values: list[str | None]) -> None:
+    module = importlib.import_module("bamquery.engine.cuda.cache.cached_scan")
+    kernels: Any = device.kernels  # type: ignore[attr-defined]
+    kind = pa.large_string()
+    (column,) = device.from_arrow(pa.record_batch([pa.array(values, kind)], ["w"])).columns
+    assert module.as_dictionary(kernels, device, pa.field("w", kind), column) is column

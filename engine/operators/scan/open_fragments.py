@@ -56,6 +56,8 @@ class FragmentReaders(Generic[Frame]):
         self._profile = profile
         self._lock = threading.Lock()
         self._open: dict[str, OpenFragment[Frame]] = {}
+        self._opening: dict[str, threading.Lock] = {}
+        """Of each file that somebody asked for, held while it is opened."""
         self._chunks: dict[str, int] = {}
         self._handed_out: set[str] = set()
 
@@ -87,22 +89,29 @@ class FragmentReaders(Generic[Frame]):
         Raises:
             StorageError: it cannot be opened, or not in the way that the setting `reader` asks for.
         """
+        opened = self._open.get(fragment.id)
+        if opened is not None:
+            return opened
         with self._lock:
+            opening = self._opening.setdefault(fragment.id, threading.Lock())
+        with opening:  # others open other files meanwhile, or only begin a chunk
             opened = self._open.get(fragment.id)
             if opened is None:
-                blocks = self._open_blocks(fragment)
-                volume = DeviceProfile.measure(fragment.path, blocks.kind)
-                with self._profile.lock:
-                    self._profile.volume = asdict(volume)
-                reader = FragmentReader(
-                    fragment, blocks, self._settings.verifies, keeps_dictionaries=self._keeps_encoded
-                )
-                columns = FragmentColumns(self._device, reader, keeps_encoded=self._keeps_encoded)
-                model = volume.model(processor_rates(), blocks.kind)
-                shape = reader_shape(blocks.block_size, blocks.kind, volume, self._settings)
-                opened = OpenFragment(columns, blocks, model, shape)
-                self._open[fragment.id] = opened
+                opened = self._open[fragment.id] = self._open_fragment(fragment)
             return opened
+
+    def _open_fragment(self, fragment: Fragment) -> OpenFragment[Frame]:
+        blocks = self._open_blocks(fragment)
+        volume = DeviceProfile.measure(fragment.path, blocks.kind)
+        with self._profile.lock:
+            self._profile.volume = asdict(volume)
+        reader = FragmentReader(
+            fragment, blocks, self._settings.verifies, keeps_dictionaries=self._keeps_encoded
+        )
+        columns = FragmentColumns(self._device, reader, keeps_encoded=self._keeps_encoded)
+        model = volume.model(processor_rates(), blocks.kind)
+        shape = reader_shape(blocks.block_size, blocks.kind, volume, self._settings)
+        return OpenFragment(columns, blocks, model, shape)
 
     def close(self) -> None:
         """Close what is still open; nobody reads any more."""

@@ -103,7 +103,8 @@ def test_of_whole_queries(
             auto = taken(connection, table, where, "auto")
             costs = {way: seconds(model, read) for way, read in fixed.items()}
             costs["blocks"] /= VERIFIED_FIRST
-            allowed = 1.02 * min(costs.values()) + 3 / drive.iops
+            # Which chunks know a join's keys depends on threads: those before go by guesses.
+            allowed = 1.05 * min(costs.values()) + 3 / drive.iops
             assert seconds(model, auto) <= allowed, (share, name, costs, auto)
 
 

@@ -32,7 +32,8 @@ bool is_logic(Operation operation) {
 }
 
 bool is_calendar(Operation operation) {
-  return operation >= Operation::kYear && operation <= Operation::kDay;
+  return (operation >= Operation::kYear && operation <= Operation::kDay) ||
+         operation == Operation::kDayOfYear;
 }
 
 Signature signature_of(Operation operation) {
@@ -61,6 +62,7 @@ Signature signature_of(Operation operation) {
     case Operation::kRequireRange:
     case Operation::kDivideRounding:
     case Operation::kFloorDivide:
+    case Operation::kFloorRemainder:
     case Operation::kAbsolute:
     case Operation::kNegateDoubles:
     case Operation::kAbsoluteDoubles:
@@ -69,6 +71,7 @@ Signature signature_of(Operation operation) {
     case Operation::kYear:
     case Operation::kMonth:
     case Operation::kDay:
+    case Operation::kDayOfYear:
       return {1, 0, Shape::kWords};
     default:
       return {2, 0, Shape::kWords};
@@ -136,8 +139,9 @@ Program::Program(std::span<const Instruction> steps, std::span<const ValueKind> 
       if (kind == ValueKind::kUInt64) throw std::invalid_argument("unsigned words are no input");
       signature.out = kind == ValueKind::kBool ? Shape::kFlags : Shape::kWords;
     }
-    const bool divides =
-        step.operation == Operation::kDivideRounding || step.operation == Operation::kFloorDivide;
+    const bool divides = step.operation == Operation::kDivideRounding ||
+                         step.operation == Operation::kFloorDivide ||
+                         step.operation == Operation::kFloorRemainder;
     if (divides && step.immediate <= 0) throw std::invalid_argument("a divisor is not positive");
     if (step.operation == Operation::kDecimalToDouble && (step.immediate < 0 || step.immediate > 22)) {
       throw std::invalid_argument("a scale is too large");

@@ -23,6 +23,7 @@ from tests.unit.engine.cpu.pipeline.expressions import (
     DATE,
     DOUBLE,
     LONG,
+    MOMENT,
     PRICE,
     WIDE,
     batches,
@@ -32,13 +33,14 @@ from tests.unit.engine.cpu.pipeline.expressions import (
     written,
 )
 
-
 @settings(max_examples=400, deadline=None)
 @given(batches(), st.data())
 def test_expressions_have_the_operators_values(batch: pa.RecordBatch, data: st.DataObject) -> None:
     """Of every type, nested; where an operator has an error, so has the program's way."""
     kinds = data.draw(
-        st.lists(st.sampled_from([DOUBLE, LONG, pa.int32(), PRICE, BOOL]), min_size=1, max_size=3)
+        st.lists(
+            st.sampled_from([DOUBLE, LONG, pa.int32(), PRICE, BOOL, DATE, MOMENT]), min_size=1, max_size=3
+        )
     )
     expressions = [data.draw(expressions_of_type(kind, 3)) for kind in kinds]
     try:
@@ -162,6 +164,7 @@ _LOAD = [Operation.LOAD, 0, 0, 0, 0, 0, 0]
         ([_LOAD, [Operation.AND, 1, 0, 0, 0, 0, 0]], ["int64"], [], []),
         ([_LOAD, [Operation.ADD, 1, 0, 7, 0, 0, 0]], ["int64"], [], []),
         ([_LOAD, [Operation.FLOOR_DIVIDE, 1, 0, 0, 0, 0, 0]], ["int64"], [], []),
+        ([_LOAD, [Operation.FLOOR_REMAINDER, 1, 0, 0, 0, 0, 0]], ["int64"], [], []),
         ([_LOAD, [Operation.DECIMAL_TO_DOUBLE, 1, 0, 0, 0, 23, 0]], ["int64"], [], []),
         ([[Operation.CONSTANT, 0, 0, 0, 0, 1, 0], _LOAD], ["int64"], [], []),
         ([_LOAD], ["int64"], [[9, 0, -1]], []),

@@ -1005,6 +1005,21 @@ class Program:
         groups: int,
         batches: tuple[NDArray[np.int64], NDArray[np.int64] | None] | None = None,
     ) -> list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]] | None: ...
+    def group(
+        self,
+        columns: Sequence[tuple[Any, ...]],
+        rows: int,
+        codes: NDArray[np.int32] | None,
+        batches: tuple[NDArray[np.int64], NDArray[np.int64] | None] | None = None,
+    ) -> (
+        tuple[
+            int,
+            list[tuple[NDArray[np.int64], NDArray[np.uint8]]],
+            list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]],
+        ]
+        | bool
+        | None
+    ): ...
     def evaluate(
         self,
         columns: Sequence[tuple[Any, ...]],

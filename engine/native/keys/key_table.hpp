@@ -86,6 +86,7 @@ class KeyTable {
   std::vector<std::uint32_t> begins_;  // by number of the code, where keys repeat: where its rows begin
   ZeroedTable<Slot> slots_;
   std::uint64_t mask_ = 0;
+  std::vector<std::uint32_t> rows_;   // by code, `kNone` where there is none: of few codes that are unique
   ZeroedTable<std::uint32_t> order_;  // rows by code, or by slot where keys repeat
 };
 

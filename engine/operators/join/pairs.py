@@ -207,5 +207,7 @@ def select_positions(start: int, stop: int, chosen: HostPositions, *, negate: bo
 
 def truth_column(device: Device[Frame], truth: NDArray[np.bool_], unknown: NDArray[np.bool_]) -> Frame:
     """A frame of one boolean column, null where unknown."""
-    column: Any = pa.array(truth, pa.bool_(), mask=unknown)
+    known = pa.py_buffer(np.packbits(~unknown, bitorder="little").data) if unknown.any() else None
+    bits = pa.py_buffer(np.packbits(truth, bitorder="little").data)
+    column: Any = pa.Array.from_buffers(pa.bool_(), len(truth), [known, bits])
     return device.from_arrow(pa.RecordBatch.from_arrays([column], names=["mark"]))

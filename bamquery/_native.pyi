@@ -466,6 +466,18 @@ def narrow_sums(words: NDArray[np.int64]) -> NDArray[np.int64] | None:
 def sum_doubles(codes: NDArray[Any] | None, values: NDArray[np.float64], groups: int) -> NDArray[np.float64]:
     """Each group's sum, row by row from 0.0 on."""
 
+def sum_pairs(
+    codes: NDArray[Any] | None, y: NDArray[np.float64], x: NDArray[np.float64], groups: int
+) -> tuple[
+    NDArray[np.int64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+]:
+    """Each group's pairs, means of y and x, and sums of products of distances from these: yy, xx, xy."""
+
 def sum_limbs(
     codes: NDArray[Any] | None,
     values: NDArray[Any],

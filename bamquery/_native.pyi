@@ -414,6 +414,8 @@ class KeyTable:
     @property
     def nbytes(self) -> int:
         """Memory held."""
+    def mark(self, keys: Sequence[KeyColumn]) -> NDArray[np.uint8]:
+        """1 for each row whose key is one of the table's, else 0."""
     def find_pairs(
         self, keys: Sequence[KeyColumn], start: int, rows: int, pairs: int
     ) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:

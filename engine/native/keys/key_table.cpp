@@ -159,6 +159,7 @@ void KeyTable::build_bits(std::span<const KeyColumn> columns, std::int64_t rows,
           }
           return true;
         });
+    words_ = ZeroedTable<Word>();
     return;
   }
   if (is_unique_) {
@@ -294,6 +295,16 @@ KeyTable::Lookup KeyTable::look_up(std::span<const KeyColumn> columns, std::int6
                 return true;
               });
   return found;
+}
+
+void KeyTable::mark(std::span<const KeyColumn> columns, std::int64_t rows, std::uint8_t* marks) const {
+  std::array<std::uint32_t, kBlockRows> firsts, counts;
+  each_usable(columns, 0, rows,
+              [&](std::int64_t done, std::int64_t count, const std::uint64_t* codes, std::uint8_t* usable) {
+                find_block(count, codes, usable, firsts.data(), is_unique_ ? nullptr : counts.data());
+                std::copy_n(usable, count, marks + done);
+                return true;
+              });
 }
 
 void KeyTable::write_pairs(const Lookup& lookup, std::int64_t start, std::int64_t* positions,

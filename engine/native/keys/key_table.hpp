@@ -39,6 +39,9 @@ class KeyTable {
   Lookup look_up(std::span<const KeyColumn> columns, std::int64_t start, std::int64_t rows,
                  std::int64_t pairs) const;
 
+  /// Writes 1 for each of these rows whose key is one of the table's, else 0.
+  void mark(std::span<const KeyColumn> columns, std::int64_t rows, std::uint8_t* marks) const;
+
   /// The pairs, by ascending row of the other side and then of this one.
   void write_pairs(const Lookup& lookup, std::int64_t start, std::int64_t* positions,
                    std::int64_t* found) const;

@@ -130,6 +130,18 @@ py::tuple py_find_pairs(const KeyTable& table, const py::sequence& keys, std::in
   return py::make_tuple(start + lookup.rows, positions, found);
 }
 
+py::array_t<std::uint8_t> py_mark(const KeyTable& table, const py::sequence& keys) {
+  const HeldColumns columns(keys);
+  require(columns.views().size() == table.columns(), "the table has another number of keys");
+  py::array_t<std::uint8_t> marks(columns.rows());
+  std::uint8_t* const out = marks.mutable_data();
+  {
+    const py::gil_scoped_release unlocked;
+    table.mark(columns.views(), columns.rows(), out);
+  }
+  return marks;
+}
+
 NumberSet make_number_set(const py::array& members) {
   const HeldColumn column(members, py::none(), 0);
   require(column.view().width <= 8, "members have more than 64 bits");
@@ -443,6 +455,7 @@ void bind_keys(py::module_& module) {
   module.def("group_rows", &py_group_rows, py::arg("keys"));
   py::class_<KeyTable>(module, "KeyTable")
       .def_property_readonly("nbytes", &KeyTable::nbytes)
+      .def("mark", &py_mark, py::arg("keys"))
       .def("find_pairs", &py_find_pairs, py::arg("keys"), py::arg("start"), py::arg("rows"),
            py::arg("pairs"));
   module.def("key_table", &py_key_table, py::arg("keys"), py::arg("nulls_equal"), py::arg("threads") = 1);

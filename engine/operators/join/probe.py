@@ -24,6 +24,7 @@ from bamquery.engine.operators.join.mark_join import MarkJoinProbe
 from bamquery.engine.operators.join.pairs import (
     JoinCondition,
     JoinPairFinder,
+    MarkingTable,
     PairCondition,
     Pairs,
     null_columns,
@@ -83,6 +84,10 @@ class JoinProbe(Generic[Frame]):
             for rows in self._device_probe.probe(frame, keys):
                 self._check()
                 yield rows
+            return
+        marked = self._marked_rows(frame)
+        if marked is not None:
+            yield marked
             return
         probed = None if self._copies is None else CopiedRows(self._device, frame)
         for pairs in self._finder.pairs(frame):
@@ -151,6 +156,20 @@ class JoinProbe(Generic[Frame]):
         found = np.concatenate([found, np.full(len(unmatched), -1, np.int64)])
         order = np.argsort(positions, kind="stable")
         return positions[order], found[order], self._device.take_or_null
+
+    def _marked_rows(self, frame: Frame) -> Frame | None:
+        """What the frame's rows become where it only matters which keys there are, and the table tells it."""
+        table, device = self._build.table, self._device
+        if not self._condition.only_keys_matter(self._kind) or not isinstance(table, MarkingTable):
+            return None
+        truth = table.contained(device.evaluate(self._condition.probe_keys, frame))
+        if truth is None:
+            return None
+        self._check()
+        if self._kind == "mark":
+            unknown = self._null_mark_mask(frame)
+            return device.join_columns([frame, truth_column(device, truth, unknown & ~truth)])
+        return device.take(frame, np.flatnonzero(truth if self._kind == "semi" else ~truth))
 
     def _filter_rows(self, frame: Frame, pairs: Pairs) -> Frame:
         rows = select_positions(pairs.start, pairs.stop, pairs.probe_positions, negate=self._kind == "anti")

@@ -102,9 +102,13 @@ def test_aggregates_have_the_operators_values(batch: pa.RecordBatch, data: st.Da
         halves = [batch.slice(0, batch.num_rows // 2), batch.slice(batch.num_rows // 2)]
         try:
             merged = aggregation.merge([aggregation.partial(half) for half in halves])
-            return written(aggregation.final(merged).columns)
+            found = written(aggregation.final(merged).columns)
         except ExecutionError:
             return ExecutionError
+        for column, call in zip(found[len(keys) :], calls, strict=True):
+            if call.function in ("min", "max"):  # of equal zeros a program has the first, numpy the last one
+                column[:] = ["0.0" if value == "-0.0" else value for value in column]
+        return found
 
     assert answer(programs=True) == answer(programs=False)
 

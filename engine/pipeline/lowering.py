@@ -26,7 +26,6 @@ from bamquery.engine.pipeline.registers import (
     range_of,
     shape_of,
 )
-from bamquery.engine.pipeline.temporal import TEMPORAL, cast_of_moment
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
 
 _MOST_MEMBERS: Final = 16
@@ -326,6 +325,8 @@ class ProgramBuilder:
         if types.is_integer(kind) and types.is_boolean(own):
             return Value(self.emit(Operation.FLAG_TO_WORD, (self.value(argument),)), Shape.WORD, 1)
         if types.is_date32(kind) or types.is_timestamp(kind):
+            from bamquery.engine.pipeline.temporal import cast_of_moment  # noqa: PLC0415 (few have moments)
+
             return cast_of_moment(self, argument, kind)
         if not isinstance(kind, pa.Decimal128Type) or not (types.is_integer(own) or types.is_decimal128(own)):
             raise NotCoveredError
@@ -405,11 +406,19 @@ def _functions() -> dict[str, _Lowering]:
     def combining(name: str) -> _Lowering:
         return lambda b, a, k: b._combine(name, a, k)
 
+    def of_moments(name: str) -> _Lowering:
+        def lower(b: ProgramBuilder, a: Sequence[Expression], k: pa.DataType) -> Value:
+            from bamquery.engine.pipeline.temporal import TEMPORAL  # noqa: PLC0415 (few have moments)
+
+            return TEMPORAL[name](b, a, k)
+
+        return lower
+
     def comparing(name: str) -> _Lowering:
         return lambda b, a, k: b._compare(name, a)
 
     found |= {name: combining(name) for name in _ARITHMETIC}
-    found |= TEMPORAL
+    found |= {name: of_moments(name) for name in ("date_part", "date_trunc", "date_diff")}
     return found | {name: comparing(name) for name in _COMPARISONS}
 
 

@@ -414,6 +414,8 @@ class KeyTable:
     @property
     def nbytes(self) -> int:
         """Memory held."""
+    def mark(self, keys: Sequence[KeyColumn]) -> NDArray[np.uint8]:
+        """1 for each row whose key is one of the table's, else 0."""
     def find_pairs(
         self, keys: Sequence[KeyColumn], start: int, rows: int, pairs: int
     ) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
@@ -465,6 +467,18 @@ def narrow_sums(words: NDArray[np.int64]) -> NDArray[np.int64] | None:
 
 def sum_doubles(codes: NDArray[Any] | None, values: NDArray[np.float64], groups: int) -> NDArray[np.float64]:
     """Each group's sum, row by row from 0.0 on."""
+
+def sum_pairs(
+    codes: NDArray[Any] | None, y: NDArray[np.float64], x: NDArray[np.float64], groups: int
+) -> tuple[
+    NDArray[np.int64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+]:
+    """Each group's pairs, means of y and x, and sums of products of distances from these: yy, xx, xy."""
 
 def sum_limbs(
     codes: NDArray[Any] | None,
@@ -1005,6 +1019,21 @@ class Program:
         groups: int,
         batches: tuple[NDArray[np.int64], NDArray[np.int64] | None] | None = None,
     ) -> list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]] | None: ...
+    def group(
+        self,
+        columns: Sequence[tuple[Any, ...]],
+        rows: int,
+        codes: NDArray[np.int32] | None,
+        batches: tuple[NDArray[np.int64], NDArray[np.int64] | None] | None = None,
+    ) -> (
+        tuple[
+            int,
+            list[tuple[NDArray[np.int64], NDArray[np.uint8]]],
+            list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]],
+        ]
+        | bool
+        | None
+    ): ...
     def evaluate(
         self,
         columns: Sequence[tuple[Any, ...]],

@@ -105,10 +105,12 @@ class StoredFrame:
         """The rows at those positions, still packed where they ascend and are not too few."""
         if len(positions) > 1 and not (positions[1:] > positions[:-1]).all():
             return take_batch(self.batch(), positions)
+        if len(positions) == self.num_rows:  # ascending: they are all
+            return self
         from bamquery.storage.format.layout import VECTOR_ROWS
         from bamquery.storage.fragments.reader import vectors_of
 
-        ids = self._first.row_ids[positions]
+        ids = self._first.ids_at(positions)
         sparse = SPARSEST * len(ids) < len(vectors_of(ids)) * VECTOR_ROWS
         found: list[Column | PackedSelection] = []
         for i, column in enumerate(self.columns):

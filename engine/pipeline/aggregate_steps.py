@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bamquery.engine.pipeline.instructions import AggregateKind, AggregateStep
-from bamquery.engine.pipeline.lowering import ProgramBuilder, Shape
+from bamquery.engine.pipeline.lowering import ProgramBuilder
+from bamquery.engine.pipeline.registers import Shape
 from bamquery.plan.expressions import AggregateCall
 
 

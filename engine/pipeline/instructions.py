@@ -53,6 +53,8 @@ class Operation(enum.IntEnum):
     MONTH = 37
     DAY = 38
     FLOOR_DIVIDE = 39
+    FLOOR_REMAINDER = 40
+    DAY_OF_YEAR = 41
 
 
 class AggregateKind(enum.IntEnum):

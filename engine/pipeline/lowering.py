@@ -8,72 +8,30 @@ same, and find what SQL says of it.
 
 from __future__ import annotations
 
-import enum
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 import pyarrow as pa
 
-from bamquery.engine.formulas.time_units import units_per_day
 from bamquery.engine.pipeline.constants import bits_of_double, word_of
 from bamquery.engine.pipeline.instructions import Input, Instruction, Operation, Program
+from bamquery.engine.pipeline.registers import (
+    LARGEST,
+    NotCoveredError,
+    Shape,
+    Value,
+    bound_of,
+    range_of,
+    shape_of,
+)
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
 
-_LARGEST: Final = 2**63 - 1
 _MOST_MEMBERS: Final = 16
 """Of IN, up to which it is that many comparisons."""
 _MOST_SCALE: Final = 22
 """Digits behind the point whose power of ten is a double."""
-
-
-class Shape(enum.Enum):
-    """What a register holds."""
-
-    WORD = "word"
-    DOUBLE = "double"
-    FLAG = "flag"
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A register.
-
-    Attributes:
-        bound: no word is greater, nor less than minus that; 2**63 or more where nothing is known.
-    """
-
-    register: int
-    shape: Shape
-    bound: int = 2**63
-
-
-class _NotCoveredError(Exception):
-    """There is no instruction for an expression; where it can be an input, it is one."""
-
-
-def shape_of(kind: pa.DataType) -> Shape | None:
-    """What registers hold values of a type as; None where they cannot."""
-    types = pa.types
-    if types.is_boolean(kind):
-        return Shape.FLAG
-    if types.is_float64(kind) or types.is_float32(kind):
-        return Shape.DOUBLE
-    if types.is_integer(kind) and kind != pa.uint64():
-        return Shape.WORD
-    temporal = types.is_date32(kind) or types.is_timestamp(kind) or types.is_time(kind)
-    return Shape.WORD if temporal or types.is_decimal128(kind) else None
-
-
-def bound_of(kind: pa.DataType) -> int:
-    """The largest absolute value of a type whose values are words, as they are stored."""
-    if isinstance(kind, pa.Decimal128Type):
-        return int(10**kind.precision) - 1
-    if pa.types.is_unsigned_integer(kind):
-        return int(2**kind.bit_width) - 1
-    return int(2 ** (kind.bit_width - 1))
 
 
 class ProgramBuilder:
@@ -96,7 +54,7 @@ class ProgramBuilder:
             before = self._size()
             try:
                 found = self._lower(expression)
-            except _NotCoveredError:
+            except NotCoveredError:
                 self._shrink(before)
                 found = self._input(expression)
             self._known[expression] = found
@@ -123,10 +81,15 @@ class ProgramBuilder:
         loaded = {given.expression for given in self.program.inputs}
         return {found for found in self._known if found not in loaded}
 
-    def _value(self, expression: Expression) -> Value:
+    def value(self, expression: Expression) -> Value:
+        """As `add`.
+
+        Raises:
+            NotCoveredError: its type is none of a register's.
+        """
         found = self.add(expression)
         if found is None:
-            raise _NotCoveredError
+            raise NotCoveredError
         return found
 
     def _lower(self, expression: Expression) -> Value:
@@ -140,13 +103,14 @@ class ProgramBuilder:
             case Call(function=name, arguments=arguments, type=kind) if name in _FUNCTIONS:
                 return _FUNCTIONS[name](self, arguments, kind)
             case _:
-                raise _NotCoveredError
+                raise NotCoveredError
 
     # Instructions.
 
-    def _emit(
+    def emit(
         self, operation: Operation, operands: Sequence[Value] = (), immediate: int = 0, extra: int = 0
     ) -> int:
+        """The register of one more instruction."""
         register = self._registers
         self._registers += 1
         self.operations += operation not in (Operation.LOAD, Operation.CONSTANT, Operation.CONSTANT_FLAG)
@@ -159,18 +123,23 @@ class ProgramBuilder:
         shape = shape_of(kind)
         assert shape is not None
         self.program.inputs.append(Input(expression, kind))
-        register = self._emit(Operation.LOAD, (), len(self.program.inputs) - 1)
+        register = self.emit(Operation.LOAD, (), len(self.program.inputs) - 1)
         return Value(register, shape, bound_of(kind) if shape is Shape.WORD else 2**63)
 
     def _constant(self, operation: Operation, immediate: int, *, null: bool = False) -> int:
         key = (operation, immediate, int(null))
         if key not in self._constants:
-            self._constants[key] = self._emit(operation, (), immediate, int(null))
+            self._constants[key] = self.emit(operation, (), immediate, int(null))
         return self._constants[key]
 
-    def _word(self, number: int) -> Value:
-        if not -_LARGEST <= number <= _LARGEST:
-            raise _NotCoveredError
+    def word(self, number: int) -> Value:
+        """The register of a constant.
+
+        Raises:
+            NotCoveredError: it has more than 64 bits.
+        """
+        if not -LARGEST <= number <= LARGEST:
+            raise NotCoveredError
         return Value(self._constant(Operation.CONSTANT, number), Shape.WORD, abs(number))
 
     def _literal(self, literal: Literal) -> Value:
@@ -183,212 +152,203 @@ class ProgramBuilder:
             return Value(self._constant(Operation.CONSTANT, 0, null=True), shape, 0)
         if shape is Shape.DOUBLE:
             return Value(self._constant(Operation.CONSTANT, bits_of_double(literal.value.as_py())), shape)
-        return self._word(word_of(literal.value))
+        return self.word(word_of(literal.value))
 
-    def _require_fit(self, value: Value, kind: pa.DataType) -> Value:
+    def require_fit(self, value: Value, kind: pa.DataType) -> Value:
         """The value, which must be one of the type; nothing is asked where it certainly is."""
-        low, high = _range_of(kind)
+        low, high = range_of(kind)
         if value.bound <= min(high, -low):
             return value
-        if high >= _LARGEST:
+        if high >= LARGEST:
             return Value(value.register, Shape.WORD, min(value.bound, 2**63))
-        register = self._emit(Operation.REQUIRE_RANGE, (value,), low, high)
+        register = self.emit(Operation.REQUIRE_RANGE, (value,), low, high)
         return Value(register, Shape.WORD, max(high, -low))
 
     # Functions.
 
     def _words(self, arguments: Sequence[Expression]) -> list[Value]:
-        values = [self._value(argument) for argument in arguments]
+        values = [self.value(argument) for argument in arguments]
         if any(value.shape is not Shape.WORD for value in values):
-            raise _NotCoveredError
+            raise NotCoveredError
         return values
 
     def _combine(self, name: str, arguments: Sequence[Expression], kind: pa.DataType) -> Value:
         """A sum, a difference or a product."""
         if len(arguments) != 2:
-            raise _NotCoveredError
+            raise NotCoveredError
         word, double, bound = _ARITHMETIC[name]
         if pa.types.is_float64(kind) and all(a.type == kind for a in arguments):
-            return Value(self._emit(double, [self._value(a) for a in arguments]), Shape.DOUBLE)
+            return Value(self.emit(double, [self.value(a) for a in arguments]), Shape.DOUBLE)
         if isinstance(kind, pa.Decimal128Type):
             sides = [
                 self._decimal(argument, None if name == "multiply" else kind.scale) for argument in arguments
             ]
             scale = sum(_scale_of(a.type) for a in arguments) if name == "multiply" else kind.scale
             if scale != kind.scale:
-                raise _NotCoveredError
+                raise NotCoveredError
         elif pa.types.is_integer(kind) and all(a.type == kind for a in arguments):
             sides = self._words(arguments)
         else:
-            raise _NotCoveredError
-        made = Value(self._emit(word, sides), Shape.WORD, bound(sides[0].bound, sides[1].bound))
-        return self._require_fit(made, kind)
+            raise NotCoveredError
+        made = Value(self.emit(word, sides), Shape.WORD, bound(sides[0].bound, sides[1].bound))
+        return self.require_fit(made, kind)
 
     def _decimal(self, argument: Expression, scale: int | None) -> Value:
         """A decimal's unscaled value, with so many digits behind the point (None: its own)."""
         if not pa.types.is_decimal128(argument.type):
-            raise _NotCoveredError
-        value = self._value(argument)
+            raise NotCoveredError
+        value = self.value(argument)
         return value if scale is None else self._scale_up(value, scale - _scale_of(argument.type))
 
     def _scale_up(self, value: Value, digits: int) -> Value:
         if digits < 0:
-            raise _NotCoveredError
+            raise NotCoveredError
         if not digits:
             return value
-        factor = self._word(10**digits)
-        register = self._emit(Operation.MULTIPLY, (value, factor))
+        factor = self.word(10**digits)
+        register = self.emit(Operation.MULTIPLY, (value, factor))
         return Value(register, Shape.WORD, value.bound * 10**digits)
 
     def _divide(self, arguments: Sequence[Expression], kind: pa.DataType) -> Value:
         if not pa.types.is_float64(kind) or any(argument.type != kind for argument in arguments):
-            raise _NotCoveredError
-        return Value(self._emit(Operation.DIVIDE_DOUBLES, [self._value(a) for a in arguments]), Shape.DOUBLE)
+            raise NotCoveredError
+        return Value(self.emit(Operation.DIVIDE_DOUBLES, [self.value(a) for a in arguments]), Shape.DOUBLE)
 
     def _whole_division(
         self, operation: Operation, arguments: Sequence[Expression], kind: pa.DataType
     ) -> Value:
         if not pa.types.is_signed_integer(kind) or any(argument.type != kind for argument in arguments):
-            raise _NotCoveredError
+            raise NotCoveredError
         sides = self._words(arguments)
         # The quotient of the least number and -1 is none of the type, whichever of the two is asked for.
-        quotient = Value(self._emit(Operation.QUOTIENT, sides), Shape.WORD, bound_of(kind))
-        low, high = _range_of(kind)
-        if high < _LARGEST:
+        quotient = Value(self.emit(Operation.QUOTIENT, sides), Shape.WORD, bound_of(kind))
+        low, high = range_of(kind)
+        if high < LARGEST:
             quotient = Value(
-                self._emit(Operation.REQUIRE_RANGE, (quotient,), low, high), Shape.WORD, bound_of(kind)
+                self.emit(Operation.REQUIRE_RANGE, (quotient,), low, high), Shape.WORD, bound_of(kind)
             )
         if operation is Operation.QUOTIENT:
             return quotient
-        return Value(self._emit(operation, sides), Shape.WORD, bound_of(kind))
+        return Value(self.emit(operation, sides), Shape.WORD, bound_of(kind))
 
     def _negate(self, arguments: Sequence[Expression], kind: pa.DataType) -> Value:
         (argument,) = arguments
         if argument.type != kind:
-            raise _NotCoveredError
+            raise NotCoveredError
         if pa.types.is_float64(kind):
-            return Value(self._emit(Operation.NEGATE_DOUBLES, (self._value(argument),)), Shape.DOUBLE)
+            return Value(self.emit(Operation.NEGATE_DOUBLES, (self.value(argument),)), Shape.DOUBLE)
         if not (pa.types.is_integer(kind) or pa.types.is_decimal128(kind)):
-            raise _NotCoveredError
+            raise NotCoveredError
         (value,) = self._words(arguments)
-        register = self._emit(Operation.SUBTRACT, (self._word(0), value))
-        return self._require_fit(Value(register, Shape.WORD, value.bound), kind)
+        register = self.emit(Operation.SUBTRACT, (self.word(0), value))
+        return self.require_fit(Value(register, Shape.WORD, value.bound), kind)
 
     def _absolute(self, arguments: Sequence[Expression], kind: pa.DataType) -> Value:
         (argument,) = arguments
         if argument.type != kind:
-            raise _NotCoveredError
+            raise NotCoveredError
         if pa.types.is_float64(kind):
-            return Value(self._emit(Operation.ABSOLUTE_DOUBLES, (self._value(argument),)), Shape.DOUBLE)
+            return Value(self.emit(Operation.ABSOLUTE_DOUBLES, (self.value(argument),)), Shape.DOUBLE)
         if not (pa.types.is_integer(kind) or pa.types.is_decimal128(kind)):
-            raise _NotCoveredError
+            raise NotCoveredError
         (value,) = self._words(arguments)
-        register = self._emit(Operation.ABSOLUTE, (value,))
-        return self._require_fit(Value(register, Shape.WORD, value.bound), kind)
+        register = self.emit(Operation.ABSOLUTE, (value,))
+        return self.require_fit(Value(register, Shape.WORD, value.bound), kind)
 
     def _compare(self, name: str, arguments: Sequence[Expression]) -> Value:
         one, other = arguments
         if one.type != other.type:
-            raise _NotCoveredError
+            raise NotCoveredError
         words, doubles, swapped = _COMPARISONS[name]
-        sides = [self._value(one), self._value(other)]
+        sides = [self.value(one), self.value(other)]
         if swapped:
             sides.reverse()
         if sides[0].shape is Shape.FLAG:
-            raise _NotCoveredError
+            raise NotCoveredError
         operation = words if sides[0].shape is Shape.WORD else doubles
-        return Value(self._emit(operation, sides), Shape.FLAG)
+        return Value(self.emit(operation, sides), Shape.FLAG)
 
     def _junction(self, operation: Operation, arguments: Sequence[Expression]) -> Value:
-        found = self._value(arguments[0])
+        found = self.value(arguments[0])
         for argument in arguments[1:]:
-            found = Value(self._emit(operation, (found, self._value(argument))), Shape.FLAG)
+            found = Value(self.emit(operation, (found, self.value(argument))), Shape.FLAG)
         return found
 
     def _is_null(self, operation: Operation, arguments: Sequence[Expression]) -> Value:
-        return Value(self._emit(operation, [self._value(argument) for argument in arguments]), Shape.FLAG)
+        return Value(self.emit(operation, [self.value(argument) for argument in arguments]), Shape.FLAG)
 
     def _not(self, arguments: Sequence[Expression]) -> Value:
-        return Value(self._emit(Operation.NOT, [self._value(argument) for argument in arguments]), Shape.FLAG)
+        return Value(self.emit(Operation.NOT, [self.value(argument) for argument in arguments]), Shape.FLAG)
 
     def _membership(self, arguments: Sequence[Expression]) -> Value:
         value, *members = arguments
         if len(members) > _MOST_MEMBERS or not all(isinstance(member, Literal) for member in members):
-            raise _NotCoveredError
+            raise NotCoveredError
         found: Value | None = None
         for member in members:
             equal = self._compare("equal", (value, member))
-            found = equal if found is None else Value(self._emit(Operation.OR, (found, equal)), Shape.FLAG)
+            found = equal if found is None else Value(self.emit(Operation.OR, (found, equal)), Shape.FLAG)
         if found is None:
-            raise _NotCoveredError
+            raise NotCoveredError
         return found
 
     def _case(self, arguments: Sequence[Expression], kind: pa.DataType) -> Value:
         results = (*arguments[1::2], arguments[-1])
         if any(result.type != kind for result in results):
-            raise _NotCoveredError
-        found = self._value(arguments[-1])
+            raise NotCoveredError
+        found = self.value(arguments[-1])
         for condition, result in reversed(list(zip(arguments[:-1:2], arguments[1::2], strict=True))):
-            asked, chosen = self._value(condition), self._value(result)
+            asked, chosen = self.value(condition), self.value(result)
             operation = Operation.CHOOSE_FLAG if found.shape is Shape.FLAG else Operation.CHOOSE
-            register = self._emit(operation, (asked, chosen, found))
+            register = self.emit(operation, (asked, chosen, found))
             found = Value(register, found.shape, max(found.bound, chosen.bound))
         return found
 
     def _coalesce(self, arguments: Sequence[Expression], kind: pa.DataType) -> Value:
         if any(argument.type != kind for argument in arguments) or shape_of(kind) is Shape.FLAG:
-            raise _NotCoveredError
-        found = self._value(arguments[0])
+            raise NotCoveredError
+        found = self.value(arguments[0])
         for argument in arguments[1:]:
-            other = self._value(argument)
-            register = self._emit(Operation.COALESCE, (found, other))
+            other = self.value(argument)
+            register = self.emit(Operation.COALESCE, (found, other))
             found = Value(register, found.shape, max(found.bound, other.bound))
         return found
-
-    def _date_part(self, arguments: Sequence[Expression], kind: pa.DataType) -> Value:
-        unit, column = arguments
-        name = str(unit.value.as_py()) if isinstance(unit, Literal) else ""
-        dated = pa.types.is_date32(column.type) or pa.types.is_timestamp(column.type)
-        if name not in _DATE_PARTS or not dated or not pa.types.is_integer(kind):
-            raise _NotCoveredError
-        (value,) = self._words([column])
-        per_day = units_per_day(column.type)
-        if per_day > 1:
-            value = Value(self._emit(Operation.FLOOR_DIVIDE, (value,), per_day), Shape.WORD)
-        made = Value(self._emit(_DATE_PARTS[name], (value,)), Shape.WORD)
-        return self._require_fit(made, kind)
 
     def _cast(self, argument: Expression, kind: pa.DataType) -> Value:
         own, types = argument.type, pa.types
         if own == kind:
-            return self._value(argument)
+            return self.value(argument)
         if types.is_float64(kind):
             return self._to_double(argument)
         if types.is_integer(kind) and types.is_integer(own):
-            return self._require_fit(self._value(argument), kind)
+            return self.require_fit(self.value(argument), kind)
         if types.is_integer(kind) and types.is_boolean(own):
-            return Value(self._emit(Operation.FLAG_TO_WORD, (self._value(argument),)), Shape.WORD, 1)
+            return Value(self.emit(Operation.FLAG_TO_WORD, (self.value(argument),)), Shape.WORD, 1)
+        if types.is_date32(kind) or types.is_timestamp(kind):
+            from bamquery.engine.pipeline.temporal import cast_of_moment  # noqa: PLC0415 (few have moments)
+
+            return cast_of_moment(self, argument, kind)
         if not isinstance(kind, pa.Decimal128Type) or not (types.is_integer(own) or types.is_decimal128(own)):
-            raise _NotCoveredError
+            raise NotCoveredError
         digits = kind.scale - _scale_of(own)
-        value = self._value(argument)
+        value = self.value(argument)
         if digits >= 0:
-            return self._require_fit(self._scale_up(value, digits), kind)
+            return self.require_fit(self._scale_up(value, digits), kind)
         if -digits > 18:
-            raise _NotCoveredError
-        register = self._emit(Operation.DIVIDE_ROUNDING, (value,), 10**-digits)
-        return self._require_fit(Value(register, Shape.WORD, value.bound // 10**-digits + 1), kind)
+            raise NotCoveredError
+        register = self.emit(Operation.DIVIDE_ROUNDING, (value,), 10**-digits)
+        return self.require_fit(Value(register, Shape.WORD, value.bound // 10**-digits + 1), kind)
 
     def _to_double(self, argument: Expression) -> Value:
         own, types = argument.type, pa.types
         if types.is_float32(own):
-            return Value(self._value(argument).register, Shape.DOUBLE)
+            return Value(self.value(argument).register, Shape.DOUBLE)
         if types.is_integer(own):
-            return Value(self._emit(Operation.TO_DOUBLE, (self._value(argument),)), Shape.DOUBLE)
+            return Value(self.emit(Operation.TO_DOUBLE, (self.value(argument),)), Shape.DOUBLE)
         if isinstance(own, pa.Decimal128Type) and 0 < own.scale <= _MOST_SCALE:
-            register = self._emit(Operation.DECIMAL_TO_DOUBLE, (self._value(argument),), own.scale)
+            register = self.emit(Operation.DECIMAL_TO_DOUBLE, (self.value(argument),), own.scale)
             return Value(register, Shape.DOUBLE)
-        raise _NotCoveredError
+        raise NotCoveredError
 
 
 def is_covered(expression: Expression) -> bool:
@@ -401,14 +361,6 @@ def is_covered(expression: Expression) -> bool:
 
 def _scale_of(kind: pa.DataType) -> int:
     return int(kind.scale) if isinstance(kind, pa.Decimal128Type) else 0
-
-
-def _range_of(kind: pa.DataType) -> tuple[int, int]:
-    """Least and greatest word of an integer or decimal type."""
-    bound = bound_of(kind)
-    if isinstance(kind, pa.Decimal128Type):
-        return -bound, bound
-    return (0, bound) if pa.types.is_unsigned_integer(kind) else (-bound, bound - 1)
 
 
 _ARITHMETIC: Final[Mapping[str, tuple[Operation, Operation, Callable[[int, int], int]]]] = MappingProxyType(
@@ -430,10 +382,6 @@ _COMPARISONS: Final[Mapping[str, tuple[Operation, Operation, bool]]] = MappingPr
     }
 )
 """Of whole numbers, of doubles, and whether the sides change places."""
-_DATE_PARTS: Final = MappingProxyType(
-    {"year": Operation.YEAR, "month": Operation.MONTH, "day": Operation.DAY}
-)
-
 _Lowering = Callable[[ProgramBuilder, Sequence[Expression], pa.DataType], Value]
 
 
@@ -453,16 +401,24 @@ def _functions() -> dict[str, _Lowering]:
         "in": lambda b, a, k: b._membership(a),
         "case": builder._case,
         "coalesce": builder._coalesce,
-        "date_part": builder._date_part,
     }
 
     def combining(name: str) -> _Lowering:
         return lambda b, a, k: b._combine(name, a, k)
 
+    def of_moments(name: str) -> _Lowering:
+        def lower(b: ProgramBuilder, a: Sequence[Expression], k: pa.DataType) -> Value:
+            from bamquery.engine.pipeline.temporal import TEMPORAL  # noqa: PLC0415 (few have moments)
+
+            return TEMPORAL[name](b, a, k)
+
+        return lower
+
     def comparing(name: str) -> _Lowering:
         return lambda b, a, k: b._compare(name, a)
 
     found |= {name: combining(name) for name in _ARITHMETIC}
+    found |= {name: of_moments(name) for name in ("date_part", "date_trunc", "date_diff")}
     return found | {name: comparing(name) for name in _COMPARISONS}
 
 

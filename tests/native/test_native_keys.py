@@ -273,6 +273,30 @@ def test_counts_and_sums(groups: int, kind: type[Any]) -> None:
     assert native.sum_doubles(codes, doubles, groups).tobytes() == in_order.tobytes()
 
 
+@pytest.mark.parametrize("groups", GROUPS)
+def test_moments_of_pairs(groups: int) -> None:
+    """Far from zero, too, and of one value over and over."""
+    codes = _codes(3_001, groups, np.int32)
+    random = np.random.default_rng(3)
+    y, x = 1e9 + random.normal(size=3_001), np.where(codes == 0, 0.1, random.normal(size=3_001))
+    counts, mean_y, mean_x, yy, xx, xy = native.sum_pairs(codes, y, x, groups)
+    for group in range(groups):
+        ys, xs = y[codes == group], x[codes == group]
+        assert counts[group] == len(ys)
+        if len(ys):
+            from_y, from_x = ys - ys.mean(), xs - xs.mean()
+            wanted = [ys.mean(), xs.mean(), (from_y**2).sum(), (from_x**2).sum(), (from_y * from_x).sum()]
+            found = [mean_y[group], mean_x[group], yy[group], xx[group], xy[group]]
+            assert found == pytest.approx(wanted, rel=1e-6, abs=1e-12)
+    assert not counts[0] or (mean_x[0], xx[0]) == (0.1, 0)
+    everything = native.sum_pairs(None, y, x, 1)
+    assert everything[1][0] == pytest.approx(y.mean())
+    endless = np.array([1.0, np.inf, 2.0])
+    infinite = native.sum_pairs(None, endless, endless, 1)
+    assert infinite[1][0] == np.inf
+    assert np.isnan(infinite[3][0])
+
+
 @given(
     st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-9, 9), max_size=20), st.sampled_from([1, 300])
 )

@@ -79,7 +79,9 @@ class CpuAggregation:
         self._accumulators = tuple(self._answering[i] for i in stated)
         self._averages = _averages(self._stated)
         self._order = sorted(range(len(stated)), key=lambda i: i in self._averages)
-        self._compiled = CompiledAggregates(self._stated, self._accumulators) if programs else None
+        self._compiled = (
+            CompiledAggregates(self._stated, self._accumulators, self._keys) if programs else None
+        )
 
     @property
     def keys(self) -> tuple[Expression, ...]:
@@ -102,9 +104,13 @@ class CpuAggregation:
             return self._partial(frame)
 
     def _partial(self, frame: pa.RecordBatch | StoredFrame) -> CpuGroups:
-        keys = evaluate_encoded(self._keys, needed_batch(frame, referenced_columns(*self._keys)))
-        grouping = group_rows(keys, frame.num_rows)
-        own = {} if self._compiled is None else dict(self._compiled.run(frame, grouping))
+        grouped = None if self._compiled is None else self._compiled.group(frame)
+        if grouped is None:
+            keys = evaluate_encoded(self._keys, needed_batch(frame, referenced_columns(*self._keys)))
+            grouping = group_rows(keys, frame.num_rows)
+            own = {} if self._compiled is None else self._compiled.run(frame, grouping)
+        else:
+            grouping, own = grouped
         inputs = [one for i, call in enumerate(self._stated) if i not in own for one in call.inputs]
         batch = needed_batch(frame, referenced_columns(*inputs))
         for i in self._order:

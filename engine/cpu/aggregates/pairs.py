@@ -14,14 +14,15 @@ from typing import Final, cast
 import numpy as np
 import pyarrow as pa
 
+from bamquery import _native as native
 from bamquery.engine.cpu.aggregates.accumulator import (
     Accumulator,
     Codes,
     StateColumns,
-    count_by_group,
+    native_codes,
     sum_by_group,
 )
-from bamquery.engine.cpu.aggregates.means import Numbers, common_mean, group_means
+from bamquery.engine.cpu.aggregates.means import Numbers, common_mean
 from bamquery.engine.cpu.kernels import (
     Column,
     boolean_column,
@@ -30,6 +31,7 @@ from bamquery.engine.cpu.kernels import (
     from_values,
     stored_values,
 )
+from bamquery.statement_context.cancellation import check_cancelled
 
 
 @dataclass(frozen=True)
@@ -60,13 +62,9 @@ class PairAggregate(Accumulator):
             ys, xs, codes = stored_values(y)[both], stored_values(x)[both], codes[both]
         else:
             ys, xs = stored_values(y), stored_values(x)
-        counts = count_by_group(codes, groups)
-        with np.errstate(all="ignore"):
-            mean_y, mean_x = (group_means(side, codes, counts) for side in (ys, xs))
-            from_y, from_x = ys - mean_y[codes], xs - mean_x[codes]
-            products = ((from_y, from_y), (from_x, from_x), (from_y, from_x))
-            sums = [sum_by_group(codes, one * other, groups) for one, other in products]
-        return (counts, mean_y, mean_x, *sums)
+        check_cancelled()
+        own = None if groups == 1 else native_codes(codes)
+        return native.sum_pairs(own, np.ascontiguousarray(ys), np.ascontiguousarray(xs), groups)
 
     def merge(self, state: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The states' own sums, and those of their means' distances from the common mean."""

@@ -23,6 +23,8 @@ Portion = tuple[int, HostPositions, HostPositions]
 
 _PORTION: Final = 1 << 18
 """Pairs, and rows to look up, that are dealt with at once."""
+_LONG: Final = 1 << 22
+"""Rows from which on a call is made so that Ctrl-C need not wait for its end."""
 _SPARSEST: Final = 128
 """Codes for each row up to which C++ has a bit for every one."""
 
@@ -74,6 +76,16 @@ class CpuJoinTable:
                 yield stop, positions, found
                 if not rows:
                     return
+
+    def contained(self, keys: pa.RecordBatch | StoredFrame) -> NDArray[np.bool_] | None:
+        """Whether each row's keys are some of the table's; None where that takes comparing pairs."""
+        if self._columns is not None or not keys.num_rows:
+            return None
+        words = _all_words([canonical(column) for column in whole_batch(keys).columns])
+        assert words is not None, "keys of both sides have one type"
+        if keys.num_rows >= _LONG:
+            return interruptible(self._table.mark, words).view(np.bool_)
+        return self._table.mark(words).view(np.bool_)
 
     def _find_pairs(self, words: Sequence[KeyWords], start: int, rows: int) -> Portion:
         """A portion of the pairs of keys that are numbers, or of equal hashes."""

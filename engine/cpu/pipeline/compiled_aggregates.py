@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,31 +11,47 @@ from numpy.typing import NDArray
 
 from bamquery.engine.cpu.aggregates.accumulator import Accumulator, Gathered, StateColumns
 from bamquery.engine.cpu.keys.grouping import Grouping
-from bamquery.engine.cpu.pipeline.native_program import NativeProgram
+from bamquery.engine.cpu.pipeline.group_keys import add_group_keys
+from bamquery.engine.cpu.pipeline.native_program import NativeProgram, State
 from bamquery.engine.cpu.stored_frame import StoredFrame
 from bamquery.engine.pipeline.aggregate_steps import aggregate_step
-from bamquery.engine.pipeline.instructions import AggregateStep
+from bamquery.engine.pipeline.instructions import AggregateStep, Program
 from bamquery.engine.pipeline.lowering import ProgramBuilder
-from bamquery.plan.expressions import AggregateCall
+from bamquery.plan.expressions import AggregateCall, Expression
 
 _MOST_CODES = 2**31
 
 
 class CompiledAggregates:
-    """Those of some calls that a program computes."""
+    """Those of some calls that a program computes, and groups where keys are few small numbers."""
 
-    def __init__(self, calls: Sequence[AggregateCall], accumulators: Sequence[Accumulator]) -> None:
-        builder = ProgramBuilder()
+    def __init__(
+        self,
+        calls: Sequence[AggregateCall],
+        accumulators: Sequence[Accumulator],
+        keys: Sequence[Expression],
+    ) -> None:
         self._accumulators = tuple(accumulators)
         self._types = [call.arguments[0].type if call.arguments else pa.null() for call in calls]
+        self._calls = tuple(calls)
+        program, self._places = self._build(())
+        self._program = NativeProgram(program) if program.aggregates else None
+        self._keys = add_group_keys(ProgramBuilder(), keys) or []
+        self._grouping = NativeProgram(self._build(keys)[0]) if self._keys else None
+        self._has_few_groups = True
+
+    def _build(self, keys: Sequence[Expression]) -> tuple[Program, dict[int, int]]:
+        """A program with keys as outputs, and the places of calls among its aggregates."""
+        builder = ProgramBuilder()
+        add_group_keys(builder, keys)
         steps: dict[AggregateStep, int] = {}
-        self._places: dict[int, int] = {}
-        for i, (call, accumulator) in enumerate(zip(calls, accumulators, strict=True)):
+        places: dict[int, int] = {}
+        for i, (call, accumulator) in enumerate(zip(self._calls, self._accumulators, strict=True)):
             step = aggregate_step(builder, call, accumulator.program_kind(call))
             if step is not None:
-                self._places[i] = steps.setdefault(step, len(steps))
+                places[i] = steps.setdefault(step, len(steps))
         builder.program.aggregates = list(steps)
-        self._program = NativeProgram(builder.program) if steps else None
+        return builder.program, places
 
     def describe(self, states: int) -> str:
         """What profiles say of the program, where there are so many states."""
@@ -45,7 +61,25 @@ class CompiledAggregates:
             return "given up: a number does not fit 64 bits, or an input cannot be computed for all rows"
         return f"{len(self._places)} of {states} aggregates"
 
-    def run(self, frame: pa.RecordBatch | StoredFrame, grouping: Grouping) -> Mapping[int, StateColumns]:
+    def group(self, frame: pa.RecordBatch | StoredFrame) -> tuple[Grouping, dict[int, StateColumns]] | None:
+        """Groups of the frame's rows and states of these as `run` has them; None where keys are not small.
+
+        Where these are the states of all calls rows have no numbers.
+        """
+        if self._grouping is None or not self._has_few_groups or not frame.num_rows:
+            return None
+        covered = len(self._places) == len(self._calls)
+        codes = np.empty(0 if covered else frame.num_rows, np.int32)
+        found = self._grouping.group(frame, None if covered else codes)
+        if isinstance(found, bool):
+            self._has_few_groups = False
+        if found is None or isinstance(found, bool):
+            return None
+        groups, words, states = found
+        keys = tuple(key.column(*one) for key, one in zip(self._keys, words, strict=True))
+        return Grouping(codes, groups, keys), self._state_columns(states)
+
+    def run(self, frame: pa.RecordBatch | StoredFrame, grouping: Grouping) -> dict[int, StateColumns]:
         """States by number of their call; none where the program cannot compute them."""
         if self._program is None or grouping.groups < 1 or grouping.groups >= _MOST_CODES:
             return {}
@@ -53,8 +87,9 @@ class CompiledAggregates:
         if grouping.keys:
             codes = np.ascontiguousarray(grouping.codes, np.int32)
         states = self._program.aggregate(frame, codes, grouping.groups)
-        if states is None:
-            return {}
+        return {} if states is None else self._state_columns(states)
+
+    def _state_columns(self, states: Sequence[State]) -> dict[int, StateColumns]:
         return {
             i: self._accumulators[i].from_program(self._types[i], Gathered(*states[place]))
             for i, place in self._places.items()

@@ -34,6 +34,9 @@ _WORD_BYTES: Final = 8
 State = tuple[NDArray[np.int64], NDArray[np.int64], "NDArray[np.int64] | None"]
 """Of an aggregate, a group each: rows that counted, words of values, low and high words of sums."""
 
+Groups = tuple[int, "list[tuple[NDArray[np.int64], NDArray[np.uint8]]]", list[State]]
+"""How many there are, of each key a word and whether it is valid, and the states of aggregates."""
+
 
 class NativeProgram:
     """Runs a program over chunks, several at once. What it cannot compute, it says no to: `None`."""
@@ -119,6 +122,22 @@ class NativeProgram:
             return None
         columns, batches = given
         found: list[State] | None = self._native.aggregate(columns, frame.num_rows, codes, groups, batches)
+        if found is None:
+            self._note_failure()
+        return found
+
+    def group(
+        self, frame: pa.RecordBatch | StoredFrame, codes: NDArray[np.int32] | None
+    ) -> Groups | bool | None:
+        """The states of its aggregates by groups of its outputs; False where these are no small numbers.
+
+        `codes`, if there are any, get each row's group.
+        """
+        given = self._columns(frame)
+        if given is None:
+            return None
+        columns, batches = given
+        found = self._native.group(columns, frame.num_rows, codes, batches)
         if found is None:
             self._note_failure()
         return found

@@ -21,7 +21,7 @@ from bamquery.engine.cuda.aggregates.reductions import Reduction, total_counts
 from bamquery.engine.cuda.kernels import BOOL, FLOAT64, INT64, INT128, Kernels, view_as
 from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.pipeline.instructions import AggregateKind
-from bamquery.engine.pipeline.lowering import Shape, shape_of
+from bamquery.engine.pipeline.registers import Shape, shape_of
 from bamquery.plan.expressions import AggregateCall
 
 _WORD: Final = 8

@@ -46,6 +46,7 @@ _CHECKED: Final = frozenset(
         Operation.YEAR,
         Operation.MONTH,
         Operation.DAY,
+        Operation.DAY_OF_YEAR,
     }
 )
 """Operations that lose what does not fit."""
@@ -206,6 +207,7 @@ _SPECIAL: Final[Mapping[Operation, Callable[[ProgramText, Instruction, Sequence[
             Operation.REQUIRE_RANGE: ProgramText._range,
             Operation.DIVIDE_ROUNDING: ProgramText._by_constant,
             Operation.FLOOR_DIVIDE: ProgramText._by_constant,
+            Operation.FLOOR_REMAINDER: ProgramText._by_constant,
             Operation.DECIMAL_TO_DOUBLE: ProgramText._decimal,
         }
     )

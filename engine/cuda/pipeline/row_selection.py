@@ -35,8 +35,9 @@ from bamquery.engine.cuda.pipeline.program_text import ProgramKernel
 from bamquery.engine.cuda.pipeline.selection_text import selection_text
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.pipeline.instructions import Input, Program
-from bamquery.engine.pipeline.lowering import ProgramBuilder, Shape, shape_of
+from bamquery.engine.pipeline.lowering import ProgramBuilder
 from bamquery.engine.pipeline.outputs import may_be_kept
+from bamquery.engine.pipeline.registers import Shape, shape_of
 from bamquery.engine.profiling.kernel_use import note_chunk
 from bamquery.errors import GpuError, KernelError, MemoryLimitError
 from bamquery.plan.expressions import Call, ColumnRef, Expression, Members

@@ -22,8 +22,8 @@ struct Flag {
   bool valid;
 };
 
-/// A column of the frame: values from the first row on, and bits that say which rows are valid; none: all are.
-/// Where there are places, row n of the frame is the one at places[n].
+/// A column of the frame: values from the first row on, and bits that say which rows are valid; none: all
+/// are. Where there are places, row n of the frame is the one at places[n].
 struct Input {
   const void* values;
   const unsigned* valid;
@@ -129,6 +129,11 @@ __device__ inline Value floor_divide(Value a, Word by) {
   return value_of(quotient - (a.word < quotient * by ? 1 : 0), a.valid);
 }
 
+__device__ inline Value floor_remainder(Value a, Word by) {
+  const Word rest = a.word % by;
+  return value_of(rest + (rest < 0 ? by : 0), a.valid);
+}
+
 template <bool kRemainder>
 __device__ inline Value divide(Value a, Value b, bool& lost) {
   const bool valid = a.valid && b.valid && b.word != 0;
@@ -227,8 +232,10 @@ __device__ inline Value flag_to_word(Flag a) { return {a.is ? 1 : 0, a.valid}; }
 // Date Algorithms", civil_from_days).
 
 struct CivilDay {
-  Word year, month, day;
+  Word year, month, day, of_year;
 };
+
+__device__ inline bool is_leap(Word year) { return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0); }
 
 __device__ inline CivilDay civil_of(Word days) {
   const Word shifted = days + 719468;
@@ -238,7 +245,9 @@ __device__ inline CivilDay civil_of(Word days) {
   const Word of_year = of_era - (365 * year + year / 4 - year / 100);
   const Word shifted_month = (5 * of_year + 2) / 153;
   const Word month = shifted_month < 10 ? shifted_month + 3 : shifted_month - 9;
-  return {year + era * 400 + (month <= 2 ? 1 : 0), month, of_year - (153 * shifted_month + 2) / 5 + 1};
+  const Word own_year = year + era * 400 + (month <= 2 ? 1 : 0);
+  return {own_year, month, of_year - (153 * shifted_month + 2) / 5 + 1,
+          month <= 2 ? of_year - 305 : of_year + 60 + (is_leap(own_year) ? 1 : 0)};
 }
 
 __device__ inline CivilDay date_of(Value days, bool& lost) {
@@ -250,6 +259,9 @@ __device__ inline CivilDay date_of(Value days, bool& lost) {
 __device__ inline Value year(Value a, bool& lost) { return value_of(date_of(a, lost).year, a.valid); }
 __device__ inline Value month(Value a, bool& lost) { return value_of(date_of(a, lost).month, a.valid); }
 __device__ inline Value day(Value a, bool& lost) { return value_of(date_of(a, lost).day, a.valid); }
+__device__ inline Value day_of_year(Value a, bool& lost) {
+  return value_of(date_of(a, lost).of_year, a.valid);
+}
 
 // What is made.
 

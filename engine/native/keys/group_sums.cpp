@@ -1,6 +1,7 @@
 #include "engine/native/keys/group_sums.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 #include <vector>
 
@@ -41,20 +42,25 @@ bool each_row(const RowGroups& rows, Use&& use) {
   return rows.width == 4 ? each_row_of<std::int32_t>(rows, use) : each_row_of<std::int64_t>(rows, use);
 }
 
-// Sums whose order does not matter, by `use(sums of the row's lane, row, group)`, added up by `add`.
+// Sums whose order does not matter, by `use(sums of the row's lane, row, group)`.
 template <typename Sum, typename Use>
-bool in_lanes(const RowGroups& rows, Sum* sums, Use&& use) {
+bool in_lanes_of(const RowGroups& rows, Sum* sums, Use&& use) {
   if (rows.groups > kFewGroups) {
-    return each_row(rows, [&](std::int64_t row, std::uint64_t group) { use(sums[group], row); });
+    return each_row(rows, [&](std::int64_t row, std::uint64_t group) { use(sums[group], row, group); });
   }
   std::vector<Sum> lanes(static_cast<std::size_t>(kLanes * rows.groups));
   if (!each_row(rows, [&](std::int64_t row, std::uint64_t group) {
-        use(lanes[group * kLanes + static_cast<std::uint64_t>(row % kLanes)], row);
+        use(lanes[group * kLanes + static_cast<std::uint64_t>(row % kLanes)], row, group);
       })) {
     return false;
   }
   for (std::size_t i = 0; i < lanes.size(); ++i) sums[i / kLanes] += lanes[i];
   return true;
+}
+
+template <typename Sum, typename Use>
+bool in_lanes(const RowGroups& rows, Sum* sums, Use&& use) {
+  return in_lanes_of(rows, sums, [&](Sum& own, std::int64_t row, std::uint64_t) { use(own, row); });
 }
 
 // A sum of 128-bit numbers: that of their low words, and that of their high words with the signs. Neither can
@@ -190,6 +196,65 @@ bool narrow_sums(const std::int64_t* words, std::int64_t count, std::int64_t* su
 
 bool sum_doubles(const RowGroups& rows, const double* values, double* sums) {
   return each_row(rows, [&](std::int64_t row, std::uint64_t group) { sums[group] += values[row]; });
+}
+
+namespace {
+
+struct PairSums {
+  std::int64_t count = 0;
+  double y = 0, x = 0, yy = 0, xx = 0, xy = 0;
+
+  PairSums& operator+=(const PairSums& other) {
+    count += other.count;
+    y += other.y;
+    x += other.x;
+    yy += other.yy;
+    xx += other.xx;
+    xy += other.xy;
+    return *this;
+  }
+};
+
+}  // namespace
+
+bool sum_pairs(const RowGroups& rows, const double* y, const double* x, const PairMoments& found) {
+  // Means are counted from a value of the group's, its last one, from which others are no further than need
+  // be.
+  struct Pair {
+    double y = 0, x = 0;
+  };
+  const auto groups = static_cast<std::size_t>(rows.groups);
+  std::vector<Pair> base(groups);
+  if (!each_row(rows, [&](std::int64_t row, std::uint64_t group) { base[group] = {y[row], x[row]}; })) {
+    return false;
+  }
+  for (Pair& pair : base) pair = {std::isfinite(pair.y) ? pair.y : 0, std::isfinite(pair.x) ? pair.x : 0};
+  std::vector<PairSums> moved(groups), products(groups);
+  in_lanes_of(rows, moved.data(), [&](PairSums& sums, std::int64_t row, std::uint64_t group) {
+    ++sums.count;
+    sums.y += y[row] - base[group].y;
+    sums.x += x[row] - base[group].x;
+  });
+  std::vector<Pair> means(groups);
+  for (std::size_t group = 0; group < groups; ++group) {
+    const auto count = static_cast<double>(moved[group].count);
+    means[group] = {base[group].y + moved[group].y / count, base[group].x + moved[group].x / count};
+  }
+  in_lanes_of(rows, products.data(), [&](PairSums& sums, std::int64_t row, std::uint64_t group) {
+    const double from_y = y[row] - means[group].y, from_x = x[row] - means[group].x;
+    sums.yy += from_y * from_y;
+    sums.xx += from_x * from_x;
+    sums.xy += from_y * from_x;
+  });
+  for (std::size_t group = 0; group < groups; ++group) {
+    found.counts[group] = moved[group].count;
+    found.mean_y[group] = means[group].y;
+    found.mean_x[group] = means[group].x;
+    found.yy[group] = products[group].yy;
+    found.xx[group] = products[group].xx;
+    found.xy[group] = products[group].xy;
+  }
+  return true;
 }
 
 int limbs_of(int width) { return width == 16 ? 5 : width == 8 ? 3 : 2; }

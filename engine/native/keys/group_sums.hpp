@@ -39,6 +39,19 @@ bool narrow_sums(const std::int64_t* words, std::int64_t count, std::int64_t* su
 /// Sums of doubles, each group's in the order of its rows, from 0.0 on.
 bool sum_doubles(const RowGroups& rows, const double* values, double* sums);
 
+/// Means of pairs of doubles, and sums of products of distances from these.
+struct PairMoments {
+  std::int64_t* counts;
+  double* mean_y;
+  double* mean_x;
+  double* yy;
+  double* xx;
+  double* xy;
+};
+
+/// Of each group; a mean of no pairs is no number. That of one number over and over is the number.
+bool sum_pairs(const RowGroups& rows, const double* y, const double* x, const PairMoments& found);
+
 /// How many limbs are enough for the sums of values of a width.
 int limbs_of(int width);
 

@@ -15,6 +15,8 @@ namespace {
 // Codes for each row up to which a bit for every one takes no more memory than hashes, and how many always
 // are worth it.
 constexpr std::uint64_t kSparsest = 128, kSmallTable = 1 << 18;
+// Codes of which a place each stays in the first two caches.
+constexpr std::uint64_t kFewCodes = 1 << 14;
 // Rows that a place in memory is asked for ahead.
 constexpr std::int64_t kAhead = 16;
 
@@ -147,6 +149,19 @@ void KeyTable::build_bits(std::span<const KeyColumn> columns, std::int64_t rows,
     share_out(rows, shares, kBlockRows,
               [&](std::int64_t, std::int64_t first, std::int64_t count) { each_rank_of(first, count, use); });
   };
+  if (is_unique_ && codes_.count() <= kFewCodes) {
+    rows_.assign(codes_.count(), kNone);
+    each_usable(
+        columns, 0, rows,
+        [&](std::int64_t start, std::int64_t count, const std::uint64_t* codes, const std::uint8_t* usable) {
+          for (std::int64_t i = 0; i < count; ++i) {
+            if (usable[i] != 0) rows_[codes[i]] = static_cast<std::uint32_t>(start + i);
+          }
+          return true;
+        });
+    words_ = ZeroedTable<Word>();
+    return;
+  }
   if (is_unique_) {
     if (is_sorted_) return;
     order_ = ZeroedTable<std::uint32_t>(keys);
@@ -217,11 +232,19 @@ void KeyTable::build_slots(std::span<const KeyColumn> columns, std::int64_t rows
 
 std::int64_t KeyTable::nbytes() const {
   return static_cast<std::int64_t>(words_.size() * sizeof(Word) + slots_.size() * sizeof(Slot) +
-                                   (begins_.size() + order_.size()) * sizeof(std::uint32_t));
+                                   (begins_.size() + rows_.size() + order_.size()) * sizeof(std::uint32_t));
 }
 
 void KeyTable::find_by_bits(std::int64_t count, const std::uint64_t* codes, std::uint8_t* usable,
                             std::uint32_t* firsts, std::uint32_t* counts) const {
+  if (!rows_.empty()) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::uint32_t unusable = std::uint32_t{usable[i]} - 1;  // all bits, which is `kNone`
+      firsts[i] = rows_[codes[i]] | unusable;
+      usable[i] = firsts[i] != kNone ? 1 : 0;
+    }
+    return;
+  }
   for (std::int64_t i = 0; i < count; ++i) {  // what is not usable has code 0
     const Word& word = words_[codes[i] / 64];
     usable[i] = static_cast<std::uint8_t>(usable[i] & static_cast<std::uint8_t>(word.has(codes[i])));
@@ -272,6 +295,16 @@ KeyTable::Lookup KeyTable::look_up(std::span<const KeyColumn> columns, std::int6
                 return true;
               });
   return found;
+}
+
+void KeyTable::mark(std::span<const KeyColumn> columns, std::int64_t rows, std::uint8_t* marks) const {
+  std::array<std::uint32_t, kBlockRows> firsts, counts;
+  each_usable(columns, 0, rows,
+              [&](std::int64_t done, std::int64_t count, const std::uint64_t* codes, std::uint8_t* usable) {
+                find_block(count, codes, usable, firsts.data(), is_unique_ ? nullptr : counts.data());
+                std::copy_n(usable, count, marks + done);
+                return true;
+              });
 }
 
 void KeyTable::write_pairs(const Lookup& lookup, std::int64_t start, std::int64_t* positions,

@@ -39,6 +39,9 @@ class KeyTable {
   Lookup look_up(std::span<const KeyColumn> columns, std::int64_t start, std::int64_t rows,
                  std::int64_t pairs) const;
 
+  /// Writes 1 for each of these rows whose key is one of the table's, else 0.
+  void mark(std::span<const KeyColumn> columns, std::int64_t rows, std::uint8_t* marks) const;
+
   /// The pairs, by ascending row of the other side and then of this one.
   void write_pairs(const Lookup& lookup, std::int64_t start, std::int64_t* positions,
                    std::int64_t* found) const;
@@ -86,6 +89,7 @@ class KeyTable {
   std::vector<std::uint32_t> begins_;  // by number of the code, where keys repeat: where its rows begin
   ZeroedTable<Slot> slots_;
   std::uint64_t mask_ = 0;
+  std::vector<std::uint32_t> rows_;   // by code, `kNone` where there is none: of few codes that are unique
   ZeroedTable<std::uint32_t> order_;  // rows by code, or by slot where keys repeat
 };
 

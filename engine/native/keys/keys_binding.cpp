@@ -1,6 +1,7 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <span>
 #include <vector>
@@ -127,6 +128,18 @@ py::tuple py_find_pairs(const KeyTable& table, const py::sequence& keys, std::in
     table.write_pairs(lookup, start, to_positions, to_found);
   }
   return py::make_tuple(start + lookup.rows, positions, found);
+}
+
+py::array_t<std::uint8_t> py_mark(const KeyTable& table, const py::sequence& keys) {
+  const HeldColumns columns(keys);
+  require(columns.views().size() == table.columns(), "the table has another number of keys");
+  py::array_t<std::uint8_t> marks(columns.rows());
+  std::uint8_t* const out = marks.mutable_data();
+  {
+    const py::gil_scoped_release unlocked;
+    table.mark(columns.views(), columns.rows(), out);
+  }
+  return marks;
 }
 
 NumberSet make_number_set(const py::array& members) {
@@ -303,6 +316,26 @@ py::array_t<double> py_sum_doubles(const py::object& codes, const Plain<double>&
   return sums;
 }
 
+py::tuple py_sum_pairs(const py::object& codes, const Plain<double>& y, const Plain<double>& x,
+                       std::int64_t groups) {
+  require(y.size() == x.size(), "pairs are not complete");
+  const HeldGroups held(codes, y.size(), groups);
+  auto counts = zeros_of<std::int64_t>(held);
+  std::array<py::array_t<double>, 5> sums{zeros_of<double>(held), zeros_of<double>(held),
+                                          zeros_of<double>(held), zeros_of<double>(held),
+                                          zeros_of<double>(held)};
+  const PairMoments found{counts.mutable_data(),  sums[0].mutable_data(), sums[1].mutable_data(),
+                          sums[2].mutable_data(), sums[3].mutable_data(), sums[4].mutable_data()};
+  const double *from_y = y.data(), *from_x = x.data();
+  bool is_right;
+  {
+    const py::gil_scoped_release unlocked;
+    is_right = sum_pairs(held.view(), from_y, from_x, found);
+  }
+  require(is_right, kOutside);
+  return py::make_tuple(counts, sums[0], sums[1], sums[2], sums[3], sums[4]);
+}
+
 constexpr std::size_t kMostLimbs = 5;
 
 // Arrays of limbs, one a group each, and where they are.
@@ -422,6 +455,7 @@ void bind_keys(py::module_& module) {
   module.def("group_rows", &py_group_rows, py::arg("keys"));
   py::class_<KeyTable>(module, "KeyTable")
       .def_property_readonly("nbytes", &KeyTable::nbytes)
+      .def("mark", &py_mark, py::arg("keys"))
       .def("find_pairs", &py_find_pairs, py::arg("keys"), py::arg("start"), py::arg("rows"),
            py::arg("pairs"));
   module.def("key_table", &py_key_table, py::arg("keys"), py::arg("nulls_equal"), py::arg("threads") = 1);
@@ -436,6 +470,8 @@ void bind_keys(py::module_& module) {
   module.def("narrow_sums", &py_narrow_sums, py::arg("words").noconvert());
   module.def("sum_whole", &py_sum_whole, py::arg("codes"), py::arg("values").noconvert(), py::arg("groups"));
   module.def("sum_doubles", &py_sum_doubles, py::arg("codes"), py::arg("values").noconvert(),
+             py::arg("groups"));
+  module.def("sum_pairs", &py_sum_pairs, py::arg("codes"), py::arg("y").noconvert(), py::arg("x").noconvert(),
              py::arg("groups"));
   module.def("sum_limbs", &py_sum_limbs, py::arg("codes"), py::arg("values"), py::arg("validity"),
              py::arg("first_bit"), py::arg("groups"), py::arg("limbs") = 0);

@@ -60,6 +60,14 @@ bool precedes(AggregateKind kind, std::int64_t one, std::int64_t other) {
 RowCounter::RowCounter(std::int64_t groups)
     : lanes_(groups <= kFewGroups ? kLanes : 1), counts_(static_cast<std::size_t>(groups) * lanes_) {}
 
+void RowCounter::grow(std::int64_t groups) {
+  if (groups > kFewGroups && lanes_ > 1) {
+    counts_ = finish();
+    lanes_ = 1;
+  }
+  counts_.resize(static_cast<std::size_t>(groups) * lanes_);
+}
+
 void RowCounter::add(const std::uint32_t* codes, std::int32_t count) {
   if (codes == nullptr) {
     counts_[0] += count;
@@ -94,6 +102,24 @@ Aggregator::Aggregator(const AggregateStep& step, std::int64_t groups)
     sums_.resize(all);
   } else if (step.kind != AggregateKind::kCount) {
     // Doubles are added in the rows' order, and what comes first among equals stays.
+    values_.resize(all);
+    seen_.resize(all);
+  }
+}
+
+void Aggregator::grow(std::int64_t groups) {
+  const auto all = static_cast<std::size_t>(groups);
+  groups_ = groups;
+  if (!dropped_.empty()) dropped_.resize(all);
+  if (step_.kind == AggregateKind::kSum) {
+    sums_.resize(all);
+    if (groups > kFewGroups && lanes_ > 1) {
+      flush();
+      lanes_ = 1;
+      narrow_.clear();
+    }
+    narrow_.resize(all * lanes_);
+  } else if (step_.kind != AggregateKind::kCount) {
     values_.resize(all);
     seen_.resize(all);
   }

@@ -40,6 +40,9 @@ class RowCounter {
  public:
   explicit RowCounter(std::int64_t groups);
 
+  /// From now on there are so many groups, no fewer than before.
+  void grow(std::int64_t groups);
+
   /// As `Aggregator::add`.
   void add(const std::uint32_t* codes, std::int32_t count);
   std::vector<std::int64_t> finish() const;
@@ -53,6 +56,9 @@ class RowCounter {
 class Aggregator {
  public:
   Aggregator(const AggregateStep& step, std::int64_t groups);
+
+  /// From now on there are so many groups, no fewer than before.
+  void grow(std::int64_t groups);
 
   /// `codes`: each row's group, below the number of groups; null: all are group 0.
   void add(const Register* registers, const std::uint32_t* codes, std::int32_t count);

@@ -79,10 +79,62 @@ void divide_rounding(const std::int64_t* a, std::int64_t by, std::int32_t count,
   }
 }
 
+// Whole numbers less than this, and sums of two, are doubles. Added to `kUnits`, whose last digit is one, a
+// double is rounded to a whole number, which is what the sum's bits have more than those of `kUnits`.
+constexpr std::int64_t kSmallWord = std::int64_t{1} << 51;
+constexpr double kUnits = 3.0 * static_cast<double>(kSmallWord);
+constexpr std::int64_t kUnitBits = std::bit_cast<std::int64_t>(kUnits);
+
+BAMQUERY_CLONES bool are_small(const std::int64_t* words, std::int32_t count) {
+  std::uint64_t beyond = 0;
+  for (std::int32_t i = 0; i < count; ++i) {
+    beyond |= (static_cast<std::uint64_t>(words[i]) + static_cast<std::uint64_t>(kSmallWord)) >> 52;
+  }
+  return beyond == 0;
+}
+
+// Vector units have no division of words. The quotient by way of the inverse is less than one away from what
+// it is, so that the rest, which is exact, tells of one too many.
+template <bool kRemainder>
+[[gnu::always_inline]] inline void floor_divide_small(const std::int64_t* a, std::int64_t by,
+                                                      std::int32_t count, std::int64_t* out) {
+  const auto divisor = static_cast<double>(by);
+  const double inverse = 1.0 / divisor;
+  for (std::int32_t i = 0; i < count; ++i) {
+    const double value = std::bit_cast<double>(a[i] + kUnitBits) - kUnits;
+    const double quotient = (value * inverse + kUnits) - kUnits;
+    const double rest = value - quotient * divisor;
+    const std::uint64_t one_less =
+        std::bit_cast<std::uint64_t>(rest) >> 63;  // the sign of what is never -0.0
+    const std::int64_t found =
+        std::bit_cast<std::int64_t>((kRemainder ? rest : quotient) + kUnits) - kUnitBits;
+    out[i] = found + (kRemainder ? static_cast<std::int64_t>((0 - one_less) & static_cast<std::uint64_t>(by))
+                                 : -static_cast<std::int64_t>(one_less));
+  }
+}
+
+BAMQUERY_CLONES void floor_quotients(const std::int64_t* a, std::int64_t by, std::int32_t count,
+                                     std::int64_t* out) {
+  floor_divide_small<false>(a, by, count, out);
+}
+BAMQUERY_CLONES void floor_remainders(const std::int64_t* a, std::int64_t by, std::int32_t count,
+                                      std::int64_t* out) {
+  floor_divide_small<true>(a, by, count, out);
+}
+
 void floor_divide(const std::int64_t* a, std::int64_t by, std::int32_t count, std::int64_t* out) {
+  if (by < kSmallWord && are_small(a, count)) return floor_quotients(a, by, count, out);
   for (std::int32_t i = 0; i < count; ++i) {
     const std::int64_t quotient = a[i] / by;
     out[i] = quotient - (a[i] < quotient * by ? 1 : 0);
+  }
+}
+
+void floor_remainder(const std::int64_t* a, std::int64_t by, std::int32_t count, std::int64_t* out) {
+  if (by < kSmallWord && are_small(a, count)) return floor_remainders(a, by, count, out);
+  for (std::int32_t i = 0; i < count; ++i) {
+    const std::int64_t rest = a[i] % by;
+    out[i] = rest + (rest < 0 ? by : 0);
   }
 }
 
@@ -205,6 +257,10 @@ bool run_arithmetic(const Instruction& step, Register* registers, std::int32_t c
     case Operation::kFloorDivide:
       copy_validity(step, registers, count);
       floor_divide(a, step.immediate, count, words);
+      break;
+    case Operation::kFloorRemainder:
+      copy_validity(step, registers, count);
+      floor_remainder(a, step.immediate, count, words);
       break;
     case Operation::kQuotient:
     case Operation::kRemainder:

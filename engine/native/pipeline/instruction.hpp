@@ -51,9 +51,11 @@ enum class Operation : std::uint16_t {
   kYear = 36,        ///< Of days since 1970, in the proleptic Gregorian calendar.
   kMonth = 37,
   kDay = 38,
-  kFloorDivide = 39,  ///< a / immediate toward minus infinity.
+  kFloorDivide = 39,     ///< a / immediate toward minus infinity.
+  kFloorRemainder = 40,  ///< What that leaves, from 0 on.
+  kDayOfYear = 41,       ///< Of days since 1970, from 1 on.
 };
-inline constexpr std::uint16_t kOperations = 40;
+inline constexpr std::uint16_t kOperations = 42;
 
 /// One step: registers `a`, `b` and `c` to register `out`.
 struct Instruction {

@@ -122,6 +122,23 @@ void ask_null(const Instruction& step, Register* registers, std::int32_t count) 
   out.all_valid = true;
 }
 
+// By masks, which vector units have, and branches that are not foreseen are none.
+BAMQUERY_CLONES void choose_words(const std::uint8_t* flags, const std::int64_t* yes, const std::int64_t* no,
+                                  std::int32_t count, std::int64_t* out) {
+  for (std::int32_t i = 0; i < count; ++i) {
+    const std::int64_t mask = -static_cast<std::int64_t>(flags[i]);
+    out[i] = (yes[i] & mask) | (no[i] & ~mask);
+  }
+}
+
+BAMQUERY_CLONES void choose_bytes(const std::uint8_t* flags, const std::uint8_t* yes, const std::uint8_t* no,
+                                  std::int32_t count, std::uint8_t* out) {
+  for (std::int32_t i = 0; i < count; ++i) {
+    const auto other = static_cast<std::uint8_t>(flags[i] ^ 1);
+    out[i] = static_cast<std::uint8_t>((yes[i] & flags[i]) | (no[i] & other));
+  }
+}
+
 void choose(const Instruction& step, Register* registers, std::int32_t count) {
   const Register &condition = registers[step.a], &yes = registers[step.b], &no = registers[step.c];
   Register& out = registers[step.out];
@@ -132,14 +149,11 @@ void choose(const Instruction& step, Register* registers, std::int32_t count) {
       out.valid[i] = condition.flags[i] != 0 ? is_valid(yes, i) : is_valid(no, i);
     }
   }
+  const std::uint8_t* const flags = condition.flags.data();
   if (step.operation == Operation::kChooseFlag) {
-    for (std::size_t i = 0; i < rows; ++i) {
-      out.flags[i] = condition.flags[i] != 0 ? yes.flags[i] : no.flags[i];
-    }
+    choose_bytes(flags, yes.flags.data(), no.flags.data(), count, out.flags.data());
   } else {
-    for (std::size_t i = 0; i < rows; ++i) {
-      out.words[i] = condition.flags[i] != 0 ? yes.words[i] : no.words[i];
-    }
+    choose_words(flags, yes.words.data(), no.words.data(), count, out.words.data());
   }
   out.all_valid = all_valid;
 }

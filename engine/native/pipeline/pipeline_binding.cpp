@@ -161,6 +161,21 @@ bool are_below(std::span<const std::uint32_t> codes, std::int64_t groups) {
   return codes.empty() || std::int64_t{greatest(codes.data(), codes.size())} < groups;
 }
 
+py::list list_states(std::vector<AggregateState>& states) {
+  py::list found;
+  for (AggregateState& state : states) {
+    py::object sums = py::none();
+    if (!state.sums.empty()) {
+      py::array_t<std::int64_t> words({static_cast<py::ssize_t>(state.sums.size()), py::ssize_t{2}});
+      std::memcpy(words.mutable_data(), state.sums.data(), state.sums.size() * sizeof(WideSum));
+      sums = std::move(words);
+    }
+    found.append(py::make_tuple(array_of<std::int64_t>(std::move(state.counts)),
+                                array_of<std::int64_t>(std::move(state.values)), sums));
+  }
+  return found;
+}
+
 py::object py_aggregate(const Program& program, const py::sequence& columns, std::int64_t rows,
                         const py::object& codes, std::int64_t groups, const py::object& batches) {
   const Columns given(program, columns, rows, batches);
@@ -183,18 +198,35 @@ py::object py_aggregate(const Program& program, const py::sequence& columns, std
   }
   require(known, "a code is that of no group");
   if (states.size() < program.aggregates().size()) return py::none();
-  py::list found;
-  for (AggregateState& state : states) {
-    py::object sums = py::none();
-    if (!state.sums.empty()) {
-      py::array_t<std::int64_t> words({static_cast<py::ssize_t>(state.sums.size()), py::ssize_t{2}});
-      std::memcpy(words.mutable_data(), state.sums.data(), state.sums.size() * sizeof(WideSum));
-      sums = std::move(words);
-    }
-    found.append(py::make_tuple(array_of<std::int64_t>(std::move(state.counts)),
-                                array_of<std::int64_t>(std::move(state.values)), sums));
+  return list_states(states);
+}
+
+py::object py_group(const Program& program, const py::sequence& columns, std::int64_t rows,
+                    const py::object& codes, const py::object& batches) {
+  const Columns given(program, columns, rows, batches);
+  require(!program.outputs().empty(), "there are no keys");
+  std::optional<ByteView> view;
+  std::span<std::byte> places;
+  if (!codes.is_none()) {
+    places = view.emplace(codes, true).writable();
+    require(places.size() == static_cast<std::size_t>(rows) * sizeof(std::uint32_t), "codes have 32 bits");
+    require(reinterpret_cast<std::uintptr_t>(places.data()) % alignof(std::uint32_t) == 0,
+            "codes are not aligned");
   }
-  return found;
+  GroupedStates found;
+  {
+    const py::gil_scoped_release unlocked;
+    found = program.group(given.rows(),
+                          codes.is_none() ? nullptr : reinterpret_cast<std::uint32_t*>(places.data()));
+  }
+  if (found.outcome == GroupedStates::Outcome::kFailed) return py::none();
+  if (found.outcome == GroupedStates::Outcome::kTooMany) return py::bool_(false);
+  py::list keys;
+  for (GroupKeys& key : found.keys) {
+    keys.append(py::make_tuple(array_of<std::int64_t>(std::move(key.words)),
+                               array_of<std::uint8_t>(std::move(key.valid))));
+  }
+  return py::make_tuple(found.groups, keys, list_states(found.states));
 }
 
 py::object py_evaluate(const Program& program, const py::sequence& columns, std::int64_t rows,
@@ -257,6 +289,8 @@ void bind_pipeline(py::module_& module) {
            py::arg("outputs"))
       .def("aggregate", &py_aggregate, py::arg("columns"), py::arg("rows"), py::arg("codes"),
            py::arg("groups"), py::arg("batches") = py::none())
+      .def("group", &py_group, py::arg("columns"), py::arg("rows"), py::arg("codes"),
+           py::arg("batches") = py::none())
       .def("evaluate", &py_evaluate, py::arg("columns"), py::arg("rows"), py::arg("kinds"), py::arg("values"),
            py::arg("bitmaps"), py::arg("batches") = py::none())
       .def("select", &py_select, py::arg("columns"), py::arg("rows"), py::arg("batches") = py::none());

@@ -8,6 +8,7 @@
 
 #include "engine/native/pipeline/arithmetic.hpp"
 #include "engine/native/pipeline/calendar.hpp"
+#include "engine/native/pipeline/dense_groups.hpp"
 #include "engine/native/pipeline/logic.hpp"
 #include "engine/native/pipeline/output_column.hpp"
 
@@ -15,6 +16,8 @@ namespace bamquery {
 namespace {
 
 constexpr std::uint32_t kMostRegisters = 1024;
+// Groups that there is room for before the first one is known.
+constexpr std::int64_t kFirstGroups = 64;
 
 // What an operation reads and writes.
 struct Signature {
@@ -32,7 +35,8 @@ bool is_logic(Operation operation) {
 }
 
 bool is_calendar(Operation operation) {
-  return operation >= Operation::kYear && operation <= Operation::kDay;
+  return (operation >= Operation::kYear && operation <= Operation::kDay) ||
+         operation == Operation::kDayOfYear;
 }
 
 Signature signature_of(Operation operation) {
@@ -61,6 +65,7 @@ Signature signature_of(Operation operation) {
     case Operation::kRequireRange:
     case Operation::kDivideRounding:
     case Operation::kFloorDivide:
+    case Operation::kFloorRemainder:
     case Operation::kAbsolute:
     case Operation::kNegateDoubles:
     case Operation::kAbsoluteDoubles:
@@ -69,6 +74,7 @@ Signature signature_of(Operation operation) {
     case Operation::kYear:
     case Operation::kMonth:
     case Operation::kDay:
+    case Operation::kDayOfYear:
       return {1, 0, Shape::kWords};
     default:
       return {2, 0, Shape::kWords};
@@ -136,8 +142,9 @@ Program::Program(std::span<const Instruction> steps, std::span<const ValueKind> 
       if (kind == ValueKind::kUInt64) throw std::invalid_argument("unsigned words are no input");
       signature.out = kind == ValueKind::kBool ? Shape::kFlags : Shape::kWords;
     }
-    const bool divides =
-        step.operation == Operation::kDivideRounding || step.operation == Operation::kFloorDivide;
+    const bool divides = step.operation == Operation::kDivideRounding ||
+                         step.operation == Operation::kFloorDivide ||
+                         step.operation == Operation::kFloorRemainder;
     if (divides && step.immediate <= 0) throw std::invalid_argument("a divisor is not positive");
     if (step.operation == Operation::kDecimalToDouble && (step.immediate < 0 || step.immediate > 22)) {
       throw std::invalid_argument("a scale is too large");
@@ -203,6 +210,7 @@ bool ProgramRun::next(std::span<const InputColumn> columns, const RowBatch& batc
   return true;
 }
 
+// `sink` takes batches, and says whether it wants more.
 template <typename Sink>
 bool Program::run(const ProgramRows& rows, Sink&& sink) const {
   ProgramRun own(*this);
@@ -214,7 +222,7 @@ bool Program::run(const ProgramRows& rows, Sink&& sink) const {
       batch.picks = rows.batches->picks + batch.row;
     }
     if (!own.next(rows.columns, batch)) return false;
-    sink(own.registers(), batch.row, batch.count);
+    if (!sink(own.registers(), batch.row, batch.count)) return false;
   }
   return true;
 }
@@ -229,12 +237,57 @@ std::vector<AggregateState> Program::aggregate(const ProgramRows& rows, const st
     const std::uint32_t* const own = codes == nullptr ? nullptr : codes + row;
     counter.add(own, count);
     for (Aggregator& aggregator : aggregators) aggregator.add(registers, own, count);
+    return true;
   });
   std::vector<AggregateState> states;
   if (!done) return states;
   const std::vector<std::int64_t> counts = counter.finish();
   for (Aggregator& aggregator : aggregators) states.push_back(aggregator.finish(counts));
   return states;
+}
+
+GroupedStates Program::group(const ProgramRows& rows, std::uint32_t* codes) const {
+  using Outcome = GroupedStates::Outcome;
+  std::int64_t room = kFirstGroups;
+  std::vector<Aggregator> aggregators;
+  aggregators.reserve(aggregates_.size());
+  for (const AggregateStep& step : aggregates_) aggregators.emplace_back(step, room);
+  RowCounter counter(room);
+  DenseGroups dense(output_shapes_);
+  std::vector<const Register*> keys(outputs_.size());
+  std::array<std::uint32_t, kProgramRows> own;
+  bool fits = true;
+  const bool done = run(rows, [&](Register* registers, std::int64_t row, std::int32_t count) {
+    for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = &registers[outputs_[i]];
+    std::uint32_t* const numbers = codes == nullptr ? own.data() : codes + row;
+    fits = dense.number(keys, count, numbers);
+    if (!fits) return false;
+    if (dense.groups() > room) {
+      while (dense.groups() > room) room *= 2;
+      counter.grow(room);
+      for (Aggregator& aggregator : aggregators) aggregator.grow(room);
+    }
+    counter.add(numbers, count);
+    for (Aggregator& aggregator : aggregators) aggregator.add(registers, numbers, count);
+    return true;
+  });
+  GroupedStates found{done   ? Outcome::kDone
+                      : fits ? Outcome::kFailed
+                             : Outcome::kTooMany,
+                      dense.groups(),
+                      {},
+                      {}};
+  if (found.outcome != Outcome::kDone) return found;
+  std::vector<std::int64_t> counts = counter.finish();
+  const auto groups = static_cast<std::size_t>(dense.groups());
+  for (Aggregator& aggregator : aggregators) {
+    AggregateState& state = found.states.emplace_back(aggregator.finish(counts));
+    state.counts.resize(groups);
+    if (!state.values.empty()) state.values.resize(groups);
+    if (!state.sums.empty()) state.sums.resize(groups);
+  }
+  found.keys = std::move(dense.keys());
+  return found;
 }
 
 bool Program::evaluate(const ProgramRows& rows, std::span<const OutputColumn> outputs,
@@ -244,6 +297,7 @@ bool Program::evaluate(const ProgramRows& rows, std::span<const OutputColumn> ou
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       nulls[i] += store_rows(registers[outputs_[i]], outputs[i], row, count);
     }
+    return true;
   });
 }
 
@@ -255,6 +309,7 @@ std::int64_t Program::select(const ProgramRows& rows, std::int64_t* positions) c
       positions[found] = row + i;
       found += flags[static_cast<std::size_t>(i)];
     }
+    return true;
   });
   return done ? found : -1;
 }

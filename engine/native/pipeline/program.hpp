@@ -37,6 +37,25 @@ struct RowBatch {
   const std::int64_t* picks;  ///< As in `Batches`, of these rows.
 };
 
+/// A key in each group: null, or a word; flags are 0 and 1.
+struct GroupKeys {
+  std::vector<std::int64_t> words;
+  std::vector<std::uint8_t> valid;
+};
+
+/// What came of rows that a program has grouped by its outputs.
+struct GroupedStates {
+  enum class Outcome : std::uint8_t {
+    kDone,
+    kFailed,   ///< A number does not fit.
+    kTooMany,  ///< Keys are not small numbers.
+  };
+  Outcome outcome;
+  std::int64_t groups = 0;
+  std::vector<GroupKeys> keys;
+  std::vector<AggregateState> states;
+};
+
 class ProgramRun;
 
 class Program {
@@ -55,6 +74,10 @@ class Program {
   /// where the program fails: a number does not fit.
   std::vector<AggregateState> aggregate(const ProgramRows& rows, const std::uint32_t* codes,
                                         std::int64_t groups) const;
+
+  /// The same by groups that the outputs tell apart, numbered as they first appear; `codes`, unless it is
+  /// null, gets each row's.
+  GroupedStates group(const ProgramRows& rows, std::uint32_t* codes) const;
 
   /// Writes output registers as columns, and how many rows of each are null. False where the program fails.
   bool evaluate(const ProgramRows& rows, std::span<const OutputColumn> outputs,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Generic
+from typing import Any, Final, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,8 @@ from bamquery.engine.operators.base.bounded_copies import CopiedRows, portions_w
 from bamquery.plan.expressions import Call, Expression, Literal, referenced_columns
 from bamquery.plan.nodes import JoinKind
 from bamquery.plan.rewriting import renumber
+
+_Keys_contra = TypeVar("_Keys_contra", contravariant=True)
 
 _PORTION: Final = 1 << 18
 """Pairs that are dealt with at once where every row meets every row."""
@@ -48,6 +50,15 @@ class JoinCondition:
     def only_keys_matter(self, kind: JoinKind) -> bool:
         """Whether nothing of the build rows matters but which keys there are."""
         return kind in ("semi", "anti", "mark") and self.residual is None
+
+
+@runtime_checkable
+class MarkingTable(Protocol[_Keys_contra]):
+    """A join table that need not find partners to know that there are some."""
+
+    def contained(self, keys: _Keys_contra) -> NDArray[np.bool_] | None:
+        """Whether each row's keys are some of the table's; None where pairs tell it only."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,5 +218,7 @@ def select_positions(start: int, stop: int, chosen: HostPositions, *, negate: bo
 
 def truth_column(device: Device[Frame], truth: NDArray[np.bool_], unknown: NDArray[np.bool_]) -> Frame:
     """A frame of one boolean column, null where unknown."""
-    column: Any = pa.array(truth, pa.bool_(), mask=unknown)
+    known = pa.py_buffer(np.packbits(~unknown, bitorder="little").data) if unknown.any() else None
+    bits = pa.py_buffer(np.packbits(truth, bitorder="little").data)
+    column: Any = pa.Array.from_buffers(pa.bool_(), len(truth), [known, bits])
     return device.from_arrow(pa.RecordBatch.from_arrays([column], names=["mark"]))

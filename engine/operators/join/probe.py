@@ -24,6 +24,7 @@ from bamquery.engine.operators.join.mark_join import MarkJoinProbe
 from bamquery.engine.operators.join.pairs import (
     JoinCondition,
     JoinPairFinder,
+    MarkingTable,
     PairCondition,
     Pairs,
     null_columns,
@@ -84,6 +85,10 @@ class JoinProbe(Generic[Frame]):
                 self._check()
                 yield rows
             return
+        marked = self._marked_rows(frame)
+        if marked is not None:
+            yield marked
+            return
         probed = None if self._copies is None else CopiedRows(self._device, frame)
         for pairs in self._finder.pairs(frame):
             if probed is not None:
@@ -126,17 +131,45 @@ class JoinProbe(Generic[Frame]):
         if self._kind == "single" and (np.diff(positions) == 0).any():
             raise several_rows_error()
         if self._kind in ("left", "full", "single"):
-            unmatched = select_positions(pairs.start, pairs.stop, positions, negate=True)
-            if len(unmatched):
-                positions = np.concatenate([positions, unmatched])
-                found = np.concatenate([found, np.full(len(unmatched), -1, np.int64)])
-                order = np.argsort(positions, kind="stable")
-                positions, found = positions[order], found[order]
-                take = self._device.take_or_null
+            positions, found, take = self._add_unmatched(pairs)
         for some in portions_within([(probed, positions), (self._copies, found)], self._portion):
             self._check()
             sides = [self._device.take(probed.frame, positions[some]), take(self._copies.frame, found[some])]
             yield self._device.join_columns(sides)
+
+    def _add_unmatched(
+        self, pairs: Pairs
+    ) -> tuple[HostPositions, HostPositions, Callable[[Frame, HostPositions], Frame]]:
+        """The pairs, -1 for the partner of a row that has none, and what takes partners."""
+        positions, found = pairs.probe_positions, pairs.build_positions
+        count = pairs.stop - pairs.start
+        if len(positions) == count and _ascend(positions):
+            return positions, found, self._device.take
+        if _ascend(positions):  # no row has several partners: most joins look up keys that are unique
+            every = np.full(count, -1, np.int64)
+            every[positions - pairs.start] = found
+            return np.arange(pairs.start, pairs.stop), every, self._device.take_or_null
+        unmatched = select_positions(pairs.start, pairs.stop, positions, negate=True)
+        if not len(unmatched):
+            return positions, found, self._device.take
+        positions = np.concatenate([positions, unmatched])
+        found = np.concatenate([found, np.full(len(unmatched), -1, np.int64)])
+        order = np.argsort(positions, kind="stable")
+        return positions[order], found[order], self._device.take_or_null
+
+    def _marked_rows(self, frame: Frame) -> Frame | None:
+        """What the frame's rows become where it only matters which keys there are, and the table tells it."""
+        table, device = self._build.table, self._device
+        if not self._condition.only_keys_matter(self._kind) or not isinstance(table, MarkingTable):
+            return None
+        truth = table.contained(device.evaluate(self._condition.probe_keys, frame))
+        if truth is None:
+            return None
+        self._check()
+        if self._kind == "mark":
+            unknown = self._null_mark_mask(frame)
+            return device.join_columns([frame, truth_column(device, truth, unknown & ~truth)])
+        return device.take(frame, np.flatnonzero(truth if self._kind == "semi" else ~truth))
 
     def _filter_rows(self, frame: Frame, pairs: Pairs) -> Frame:
         rows = select_positions(pairs.start, pairs.stop, pairs.probe_positions, negate=self._kind == "anti")
@@ -168,3 +201,8 @@ class JoinProbe(Generic[Frame]):
         if not self._build.rows or all(self._condition.nulls_equal):
             return "none"
         return "all" if self._build.has_nulls else "null keys"
+
+
+def _ascend(positions: HostPositions) -> bool:
+    """Whether ascending positions are all different."""
+    return bool((positions[1:] > positions[:-1]).all())

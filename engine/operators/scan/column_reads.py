@@ -144,7 +144,6 @@ class ColumnReads(Generic[Frame]):
         # Where each vector has some, they are decoded as the vectors come.
         sparse = rows is not None and any(as_codes) and len(vectors_of(rows)) < len(piece.vectors)
         found = self._read_together(opened, piece, columns, rows, choices, sparse=sparse)
-        positions = piece.positions(rows) if rows is not None and sparse else None
         for i, (column, choice, is_picked) in enumerate(zip(columns, choices, as_codes, strict=True)):
             if i in found:
                 continue
@@ -154,7 +153,7 @@ class ColumnReads(Generic[Frame]):
                 start = time.perf_counter()
                 if is_picked and sparse:
                     packed = opened.columns.read_packed(column, piece.vectors, counters)
-                    frame = opened.columns.decode(column, packed, positions, counters)
+                    frame = opened.columns.decode(column, packed, rows, counters)
                 elif rows is None or (choice.strategy is Strategy.STREAM and not is_picked):
                     frame = opened.columns.stream([column], piece.vectors, counters)
                 elif is_picked or choice.strategy is Strategy.FETCH_VECTORS:

@@ -73,16 +73,14 @@ class FragmentColumns(Generic[Frame]):
         self,
         column: str,
         packed: StoredVectors,
-        positions: NDArray[np.int64] | None,
+        rows: NDArray[np.int64] | None,
         counters: ReadCounters,
     ) -> Frame:
-        """What `read_packed` gave, at ascending positions among its rows; None: all of it."""
-        if isinstance(packed, PackedVectors) and self._stays_packed(column):
-            if positions is None:
-                return self._device.from_columns([PackedSelection(packed, None)])
-            if _are_many(len(positions), packed.row_count):
-                rows = packed.vectors[positions // VECTOR_ROWS] * VECTOR_ROWS + positions % VECTOR_ROWS
-                return self._device.from_columns([PackedSelection(packed, rows)])
+        """The values of `rows`, which are among those that `read_packed` gave; None: all of these."""
+        dense = rows is None or _are_many(len(rows), packed.row_count)
+        if dense and isinstance(packed, PackedVectors) and self._stays_packed(column):
+            return self._device.from_columns([PackedSelection(packed, rows)])
+        positions = None if rows is None else packed.positions(rows)
         return self._device.from_columns([self._reader.decode(column, packed, positions, counters)])
 
     def holds_numbers(self, column: str) -> bool:

@@ -39,14 +39,15 @@ class PackedSelection:
         """Memory that the values take once they are decoded."""
         return -(-len(self) * value_bits(self.type) // 8)
 
-    @property
-    def row_ids(self) -> NDArray[np.int64]:
-        """The rows' ids."""
+    def ids_at(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The ids of the rows at those positions."""
         if self.rows is not None:
-            return self.rows
-        ids = self.packed.vectors[:, np.newaxis] * VECTOR_ROWS + np.arange(VECTOR_ROWS)
+            return self.rows[positions]
+        first = int(self.packed.vectors[0])
+        if int(self.packed.vectors[-1]) - first == len(self.packed.vectors) - 1:
+            return positions + first * VECTOR_ROWS
         # Only a fragment's last vector may have fewer rows.
-        return ids.reshape(-1)[: self.packed.row_count]
+        return self.packed.vectors[positions // VECTOR_ROWS] * VECTOR_ROWS + positions % VECTOR_ROWS
 
     def take(self, rows: NDArray[np.int64]) -> PackedSelection:
         """The rows of those ids."""

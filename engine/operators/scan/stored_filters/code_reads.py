@@ -189,8 +189,7 @@ class CodeReads(Generic[Frame]):
         counters = ReadCounters()
         with self._profile.measure_read(column):
             columns = self._readers.get(piece.fragment).columns
-            positions = None if rows is None else packed.positions(rows)
-            frame = columns.decode(column, packed, positions, counters)
+            frame = columns.decode(column, packed, rows, counters)
         with self._profile.lock:
             self._profile.columns[column].counters += counters
         return frame

@@ -30,6 +30,11 @@ QUERIES = (
     "SELECT s, sum(d), sum(f) FROM t WHERE i < f AND d > i GROUP BY s ORDER BY s",
     "SELECT s, sum(d) FROM t WHERE row_number % 1009 = 5 GROUP BY s ORDER BY s",
     "SELECT count(*), sum(t.d) FROM t JOIN (SELECT DISTINCT i FROM t WHERE i > 450) k ON t.i = k.i",
+    "SELECT k.j, count(*), sum(t.d) FROM t LEFT JOIN (SELECT DISTINCT i, i // 9 AS j FROM t WHERE i > 40) k "
+    "ON t.i = k.i WHERE row_number < 40_960 OR row_number >= 204_800 GROUP BY k.j ORDER BY k.j",
+    "SELECT count(*), sum(t.d) FROM t JOIN (SELECT i, avg(d) AS mean FROM t GROUP BY i) k ON t.i = k.i "
+    "WHERE t.d > 1.5 * k.mean AND (row_number < 40_960 OR row_number >= 204_800)",
+    "SELECT s, count(*) FILTER (i IN (SELECT i FROM t WHERE row_number < 99)) FROM t GROUP BY s ORDER BY s",
     "SELECT u.s, sum(t.d), sum(u.f) FROM t JOIN t u ON t.row_number = u.row_number + 1 GROUP BY 1 ORDER BY 1",
     "SELECT i, sum(d) FROM t GROUP BY i ORDER BY 2 DESC, 1 LIMIT 9",
     "SELECT sum(CASE WHEN b THEN d ELSE 0 END) / sum(d), sum(coalesce(i, 7)) FROM t",

@@ -18,7 +18,8 @@ from bamquery.engine.cuda.pipeline.aggregate_text import OwnCells, aggregate_tex
 from bamquery.engine.cuda.pipeline.cell_layout import CellLayout, pack_words
 from bamquery.engine.cuda.pipeline.program_text import ProgramKernel
 from bamquery.engine.pipeline.instructions import AggregateKind, AggregateStep, Program
-from bamquery.engine.pipeline.lowering import ProgramBuilder, Shape
+from bamquery.engine.pipeline.lowering import ProgramBuilder
+from bamquery.engine.pipeline.registers import Shape
 from bamquery.plan.expressions import ColumnRef
 from tests.unit.engine.cpu.pipeline.expressions import KINDS, batches, conditions, expressions_of_type
 from tests.unit.engine.cuda_pipeline.emulated_columns import GivenColumn, constants_of, start

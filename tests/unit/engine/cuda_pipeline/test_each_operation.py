@@ -60,13 +60,16 @@ _OF_WORDS: Final = {
     Operation.YEAR: 1,
     Operation.MONTH: 1,
     Operation.DAY: 1,
+    Operation.DAY_OF_YEAR: 1,
     Operation.FLOOR_DIVIDE: 1,
+    Operation.FLOOR_REMAINDER: 1,
 }
 _IMMEDIATES: Final = {
     Operation.REQUIRE_RANGE: (-50, 10**6),
     Operation.DIVIDE_ROUNDING: (100, 0),
     Operation.DECIMAL_TO_DOUBLE: (2, 0),
     Operation.FLOOR_DIVIDE: (7, 0),
+    Operation.FLOOR_REMAINDER: (7, 0),
 }
 _GIVES_FLAGS: Final = (
     *("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "AND", "OR", "NOT", "IS_NULL", "IS_NOT_NULL"),

@@ -13,7 +13,8 @@ from bamquery.engine.cpu.pipeline.native_program import NativeProgram
 from bamquery.engine.cuda.pipeline.program_text import ProgramKernel
 from bamquery.engine.cuda.pipeline.selection_text import selection_text
 from bamquery.engine.pipeline.instructions import Program
-from bamquery.engine.pipeline.lowering import ProgramBuilder, Shape
+from bamquery.engine.pipeline.lowering import ProgramBuilder
+from bamquery.engine.pipeline.registers import Shape
 from bamquery.plan.expressions import ColumnRef
 from tests.unit.engine.cpu.pipeline.expressions import BOOL, batches, expressions_of_type
 from tests.unit.engine.cuda_pipeline.emulated_columns import GivenColumn, constants_of, start

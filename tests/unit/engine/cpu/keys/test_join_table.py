@@ -103,7 +103,9 @@ def test_nulls_without_a_type() -> None:
 
 
 def test_memory_of_tables() -> None:
-    rows = 1 << 10
+    few = CpuJoinTable(_batch(pa.array(np.arange(1 << 10))), [False])
+    assert few.nbytes == 4 << 10, "a row for each number"
+    rows = 1 << 15
     numbers = np.arange(rows)
     bits = 16 * rows // 64
     unique = CpuJoinTable(_batch(pa.array(numbers)), [False])

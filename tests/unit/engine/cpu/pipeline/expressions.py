@@ -13,6 +13,16 @@ from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
 
 BOOL, LONG, DOUBLE, DATE = pa.bool_(), pa.int64(), pa.float64(), pa.date32()
 PRICE, WIDE = pa.decimal128(15, 2), pa.decimal128(38, 4)
+MOMENT, TIME = pa.timestamp("us"), pa.time64("us")
+
+_FIRST_DAY, _LAST_DAY = (datetime.date(y, m, d) for y, m, d in ((1, 1, 1), (9999, 12, 31)))
+_DAYS = st.dates(_FIRST_DAY, _LAST_DAY).map(lambda day: day.toordinal() - 719_163)
+_DAY_MICROSECONDS = 86_400 * 10**6
+_CLOCK = st.integers(0, _DAY_MICROSECONDS) | st.sampled_from([0, _DAY_MICROSECONDS - 1, _DAY_MICROSECONDS])
+_UNITS = ["year", "quarter", "month", "week", "day", "hour", "minute", "second"]
+_FRACTIONS = ["millisecond", "microsecond"]
+_PARTS = [*_UNITS, *_FRACTIONS, "dayofweek", "isodow", "dayofyear", "isoyear", "decade", "century", "era"]
+_LENGTHS = [*_UNITS, *_FRACTIONS, "isoyear", "decade", "century", "millennium"]
 
 _VALUES: dict[pa.DataType, Any] = {
     pa.int8(): st.integers(-128, 127),
@@ -22,8 +32,11 @@ _VALUES: dict[pa.DataType, Any] = {
     pa.float32(): st.floats(width=32),
     DOUBLE: st.floats() | st.sampled_from([0.0, -0.0, 1.5, float("nan"), float("inf")]),
     BOOL: st.booleans(),
-    DATE: st.dates(datetime.date(1, 1, 1), datetime.date(9999, 12, 31)),
-    pa.timestamp("us"): st.datetimes(datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31)),
+    # Of stored numbers, so that there are years that Python's calendar has not.
+    DATE: _DAYS | _DAYS | st.integers(-(2**31) + 2, 2**31 - 2),
+    MOMENT: st.builds(lambda day, clock: day * _DAY_MICROSECONDS + clock, _DAYS, _CLOCK)
+    | st.integers(-(2**63) + 2, 2**63 - 2),
+    TIME: _CLOCK,
     PRICE: st.integers(-(10**15) + 1, 10**15 - 1).map(lambda n: Decimal(n).scaleb(-2)),
     WIDE: st.integers(-(10**20), 10**20).map(lambda n: Decimal(n).scaleb(-4)),
 }
@@ -69,6 +82,10 @@ def expressions_of_type(draw: st.DrawFn, kind: pa.DataType, depth: int) -> Expre
     if kind == BOOL:
         return draw(conditions(depth))
     ways = ["leaf", "case", "coalesce"]
+    if kind in (DATE, MOMENT):
+        ways += ["cast_moment", "cast_moment"]
+    if kind == MOMENT:
+        ways += ["date_trunc", "date_trunc"]
     if kind in (pa.int8(), pa.int32(), LONG, DOUBLE, PRICE):
         ways += ["add", "subtract", "negate", "abs"]
     if kind in (pa.int8(), pa.int32(), LONG, DOUBLE):
@@ -80,7 +97,7 @@ def expressions_of_type(draw: st.DrawFn, kind: pa.DataType, depth: int) -> Expre
     if kind in _NUMBERS:
         ways += ["cast"]
     if kind == LONG:
-        ways += ["date_part"]
+        ways += ["date_part", "date_diff"]
     way = draw(st.sampled_from(ways))
     one = expressions_of_type(kind, depth - 1)
     if way == "leaf":
@@ -89,15 +106,30 @@ def expressions_of_type(draw: st.DrawFn, kind: pa.DataType, depth: int) -> Expre
         return Call("case", (draw(conditions(depth - 1)), draw(one), draw(one)), kind)
     if way in ("negate", "abs"):
         return Call(way, (draw(one),), kind)
-    if way == "date_part":
-        unit = Literal(pa.scalar(draw(st.sampled_from(["year", "month", "day"])), pa.large_string()))
-        return Call(
-            "date_part", (unit, draw(_leaves(draw(st.sampled_from([DATE, pa.timestamp("us")]))))), kind
-        )
+    if way in ("date_part", "date_trunc", "date_diff"):
+        return draw(_of_moments(way, kind, depth))
+    if way == "cast_moment":
+        return Cast(draw(expressions_of_type(MOMENT if kind == DATE else DATE, depth - 1)), kind)
     if way == "cast":
         sources = [source for source in (*_NUMBERS, pa.float32(), BOOL) if source != kind]
         return Cast(draw(expressions_of_type(draw(st.sampled_from(sources)), depth - 1)), kind)
     return Call(way, (draw(one), draw(one)), kind)
+
+
+@st.composite
+def _of_moments(draw: st.DrawFn, way: str, kind: pa.DataType, depth: int) -> Expression:
+    """A part of a moment, its beginning, or what lies between two."""
+    own = MOMENT if way == "date_trunc" else draw(st.sampled_from([DATE, MOMENT, TIME]))
+    units = {"date_part": _PARTS, "date_trunc": [u for u in _LENGTHS if u != "era"], "date_diff": _LENGTHS}[
+        way
+    ]
+    if own == TIME:
+        units = ["hour", "minute", "second", *_FRACTIONS]
+    unit = Literal(pa.scalar(draw(st.sampled_from(units)), pa.large_string()))
+    one = expressions_of_type(own, depth - 1)
+    if way == "date_diff":
+        return Call(way, (draw(one), draw(one), unit), kind)
+    return Call(way, (unit, draw(one)), kind)
 
 
 @st.composite
@@ -123,5 +155,11 @@ def conditions(draw: st.DrawFn, depth: int) -> Expression:
 
 
 def written(columns: list[Any]) -> list[list[str]]:
-    """Values so that NaN equals NaN, and zeros differ by their signs."""
-    return [[repr(value) for value in column.to_pylist()] for column in columns]
+    """Values so that NaN equals NaN, and zeros differ by their signs; moments as they are stored."""
+    return [[repr(value) for value in _as_numbers(column).to_pylist()] for column in columns]
+
+
+def _as_numbers(column: Any) -> Any:
+    if not pa.types.is_temporal(column.type):
+        return column
+    return column.view(pa.int32() if column.type.bit_width == 32 else pa.int64())

@@ -9,8 +9,8 @@ from itertools import chain, islice
 from typing import Final, Generic
 
 from bamquery.engine.device import Frame
-from bamquery.engine.execution.ordered_map import is_small_frame, ordered_map
-from bamquery.engine.operators.base.frame_sizing import coalesce_frames
+from bamquery.engine.execution.ordered_map import are_small_frames, ordered_map
+from bamquery.engine.operators.base.frame_sizing import coalesce_frames, gather_frames
 from bamquery.engine.operators.join.build_side import (
     MEMORY_LEVEL,
     BuildSide,
@@ -107,7 +107,8 @@ def _stream(
 ) -> Generator[Frame, None, None]:
     context, device = task.context, task.context.device
 
-    def start_frame(frame: Frame) -> Iterator[Frame]:
+    def start_frame(gathered: Sequence[Frame]) -> Iterator[Frame]:
+        frame = device.concatenate(gathered)
         if len(probes) == 1:
             rows = probes[0].probe(frame)
         else:
@@ -116,9 +117,9 @@ def _stream(
             rows = coalesce_frames(context, chain.from_iterable(one.probe(piece) for one, piece in pieces))
         return chain(list(islice(rows, _AT_ONCE)), rows)
 
-    is_small = partial(is_small_frame, device)
+    is_small = partial(are_small_frames, device)
     with (
-        closing(coalesce_frames(context, frames)) as chunks,
+        closing(gather_frames(context, frames)) as chunks,
         closing(ordered_map(context, start_frame, chunks, is_small=is_small)) as answers,
     ):
         for answer in answers:

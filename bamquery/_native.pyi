@@ -437,11 +437,12 @@ class NumberSet:
         """Bits of the values that are members. They are of the members' type."""
 
 def summarize_numbers(
-    columns: Sequence[KeyColumn], wants_distinct: bool
+    columns: Sequence[KeyColumn], wants_distinct: bool, threads: int = 1
 ) -> tuple[int, NDArray[Any], NDArray[Any] | None]:
     """Integers in columns of one type: how many are not null, their bounds, each once (if wanted), ascending.
 
     No bounds of no values; None for different ones where they are so far apart that a sort takes less time.
+    `threads` may look at them.
     """
 
 def count_groups(

@@ -23,6 +23,8 @@ Portion = tuple[int, HostPositions, HostPositions]
 
 _PORTION: Final = 1 << 18
 """Pairs, and rows to look up, that are dealt with at once."""
+_LONG: Final = 1 << 22
+"""Rows from which on a table is made so that Ctrl-C need not wait for its end."""
 _SPARSEST: Final = 128
 """Codes for each row up to which C++ has a bit for every one."""
 
@@ -35,16 +37,16 @@ class CpuJoinTable:
     """
 
     def __init__(self, keys: pa.RecordBatch, nulls_equal: Sequence[bool], threads: int = 1) -> None:
-        """`threads`: that make it; where they are several the keys must own their memory."""
+        """`threads`: that make it, fewer of few rows; where they are several the keys own their memory."""
         self._nulls_equal = tuple(nulls_equal)
         self._columns: list[Column] | None = None
         columns = [canonical(column) for column in keys.columns]
         words = _all_words(columns)
         table = None
-        if words is not None and threads > 1:
+        if words is not None and threads > 1 and keys.num_rows >= _LONG:
             table = interruptible(native.key_table, words, self._nulls_equal, threads)
         elif words is not None:
-            table = native.key_table(words, self._nulls_equal)
+            table = native.key_table(words, self._nulls_equal, threads)
         if table is None:
             self._columns = columns
             table = native.key_table([self._hash_words(columns, keys.num_rows)], [False])

@@ -154,7 +154,7 @@ py::array as_numbers(std::vector<std::uint64_t>&& words, const py::dtype& type) 
   return type.itemsize() == 8 ? found.attr("view")(type) : found.attr("astype")(type);
 }
 
-py::tuple py_summarize_numbers(const py::sequence& given, bool wants_distinct) {
+py::tuple py_summarize_numbers(const py::sequence& given, bool wants_distinct, std::int64_t threads) {
   require(py::len(given) > 0, "there are no columns");
   std::vector<HeldColumn> held;
   std::vector<KeyColumn> columns;
@@ -170,7 +170,7 @@ py::tuple py_summarize_numbers(const py::sequence& given, bool wants_distinct) {
   NumberSummary summary;
   {
     const py::gil_scoped_release unlocked;
-    summary = summarize_numbers(columns, wants_distinct);
+    summary = summarize_numbers(columns, wants_distinct, threads);
   }
   const py::dtype type = held.front().type();
   std::vector<std::uint64_t> bounds;
@@ -428,7 +428,8 @@ void bind_keys(py::module_& module) {
   py::class_<NumberSet>(module, "NumberSet")
       .def(py::init(&make_number_set), py::arg("members"))
       .def("contains", &py_contains, py::arg("values"));
-  module.def("summarize_numbers", &py_summarize_numbers, py::arg("columns"), py::arg("wants_distinct"));
+  module.def("summarize_numbers", &py_summarize_numbers, py::arg("columns"), py::arg("wants_distinct"),
+             py::arg("threads") = 1);
   module.def("count_groups", &py_count_groups, py::arg("codes"), py::arg("rows"), py::arg("groups"),
              py::arg("validity") = py::none(), py::arg("first_bit") = 0);
   module.def("sum_checked", &py_sum_checked, py::arg("codes"), py::arg("values").noconvert(),

@@ -66,9 +66,8 @@ class InMemoryJoin(Generic[Frame]):
         """All build rows, ready to be found; the list may be emptied."""
         task, context, condition = self._task, self._task.context, self._task.condition
         device = context.device
-        for frame in frames:
-            context.check_cancelled()
-            self._summary.add(frame)
+        context.check_cancelled()
+        self._summary.add_all(frames)
         rows = sum(map(device.row_count, frames))
         most = _MANY_ROWS if device.capabilities.on_host else _MOST_ROWS
         if task.level == 0 and condition.build_keys and rows > most:

@@ -491,6 +491,9 @@ def join_limbs(limbs: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], b
 def hash_rows(keys: Sequence[KeyColumn]) -> NDArray[np.uint64]:
     """A hash of each row's keys: equal ones have equal hashes in every frame and state of a query."""
 
+def hash_strings(offsets: NDArray[np.int64], data: Buffer) -> NDArray[np.uint64]:
+    """A hash of each string, which are from one offset to the next: of all of it up to 64 bytes."""
+
 def partition_rows(
     hashes: NDArray[np.uint64], shift: int, partitions: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

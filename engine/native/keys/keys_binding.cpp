@@ -382,6 +382,22 @@ py::array_t<std::uint64_t> py_hash_rows(const py::sequence& keys) {
   return hashes;
 }
 
+py::array_t<std::uint64_t> py_hash_strings(const Plain<std::int64_t>& offsets, const py::object& data) {
+  require(offsets.ndim() == 1 && offsets.size() > 0, "strings have an offset each, and one more");
+  const ByteView bytes(data, false);
+  py::array_t<std::uint64_t> hashes(offsets.size() - 1);
+  std::uint64_t* out = hashes.mutable_data();
+  const std::span<const std::int64_t> from(offsets.data(), static_cast<std::size_t>(offsets.size()));
+  bool is_right;
+  {
+    const py::gil_scoped_release unlocked;
+    is_right = hash_strings(from, reinterpret_cast<const std::byte*>(bytes.bytes().data()),
+                            static_cast<std::int64_t>(bytes.bytes().size()), out);
+  }
+  require(is_right, "a string is outside of its data");
+  return hashes;
+}
+
 py::tuple py_partition_rows(const Plain<std::uint64_t>& hashes, int shift, std::int64_t count) {
   require(count > 0 && count <= 1 << 16, "no such number of partitions");
   require(shift >= 0 && shift < 64, "no such bits");
@@ -443,6 +459,7 @@ void bind_keys(py::module_& module) {
   module.def("merge_limbs", &py_merge_limbs, py::arg("codes"), py::arg("limbs"), py::arg("groups"));
   module.def("join_limbs", &py_join_limbs, py::arg("limbs"));
   module.def("hash_rows", &py_hash_rows, py::arg("keys"));
+  module.def("hash_strings", &py_hash_strings, py::arg("offsets").noconvert(), py::arg("data"));
   module.def("partition_rows", &py_partition_rows, py::arg("hashes").noconvert(), py::arg("shift"),
              py::arg("partitions"));
   module.def("gather_values", &py_gather_values, py::arg("values"), py::arg("places").noconvert());

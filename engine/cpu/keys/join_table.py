@@ -105,14 +105,14 @@ class CpuJoinTable:
         return equal
 
 
-def are_dense_keys(keys: Sequence[pa.RecordBatch]) -> bool:
+def are_dense_keys(keys: Sequence[pa.RecordBatch], threads: int = 1) -> bool:
     """Whether a table of all these rows has a bit for each key that could be, and not hashes."""
     codes = 1
     for columns in zip(*(batch.columns for batch in keys), strict=True):
         if not is_counted(columns[0].type):
             return False
         words = [key_words(column) for column in columns]
-        _, bounds, _ = native.summarize_numbers([one for one in words if one is not None], False)
+        _, bounds, _ = native.summarize_numbers([one for one in words if one is not None], False, threads)
         if len(bounds):
             codes *= int(bounds[1]) - int(bounds[0]) + 2
     return codes <= _SPARSEST * sum(batch.num_rows for batch in keys)

@@ -47,8 +47,8 @@ _Frame_contra = TypeVar("_Frame_contra", contravariant=True)
 class DenseKeysDevice(Protocol[_Frame_contra]):
     """A device whose join tables are small, and fast to make and to look up in, where keys are dense."""
 
-    def are_dense_keys(self, keys: Sequence[_Frame_contra]) -> bool:
-        """Whether the keys of all frames together are numbers that are near each other."""
+    def are_dense_keys(self, keys: Sequence[_Frame_contra], threads: int) -> bool:
+        """Whether the keys of all frames together are numbers near each other; `threads` look at them."""
         ...
 
     def join_table_by_threads(

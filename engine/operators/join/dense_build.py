@@ -31,7 +31,7 @@ def make_dense_build(
     if not isinstance(device, DenseKeysDevice):
         return None
     keys = [device.evaluate(condition.build_keys, frame) for frame in frames]
-    if not device.are_dense_keys(keys):
+    if not device.are_dense_keys(keys, context.threads):
         return None
     rows = concatenate_columns(context, frames, columns)
     found = device.evaluate(condition.build_keys, rows)

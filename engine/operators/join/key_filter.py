@@ -177,6 +177,11 @@ class KeySummary(Closeable, Generic[Frame]):
         for key in self._keys.values():
             key.add_all(frames, self._threads)
 
+    def add_all_keys(self, frames: Sequence[Frame]) -> None:
+        """Take all build keys that there are, each of them a column, in the same way."""
+        for number, key in self._keys.items():
+            key.add_all_columns([self._device.select(keys, [number]) for keys in frames], self._threads)
+
     def add_keys(self, keys: Frame) -> None:
         """Take build keys, each of them a column."""
         for number, key in self._keys.items():
@@ -231,7 +236,9 @@ class _OneKeySummary(Generic[Frame]):
         self.add_column(self._device.evaluate([self._key], frame))
 
     def add_all(self, frames: Sequence[Frame], threads: int) -> None:
-        keys = [self._device.evaluate([self._key], frame) for frame in frames]
+        self.add_all_columns([self._device.evaluate([self._key], frame) for frame in frames], threads)
+
+    def add_all_columns(self, keys: Sequence[Frame], threads: int) -> None:
         self._count(sum(map(self._device.row_count, keys)))
         for found in self._bounds.add_all(keys, threads, distinct=self._names_values):
             self._keep(found)

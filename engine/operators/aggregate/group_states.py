@@ -12,7 +12,7 @@ from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Reservation, release_unused_memory
 from bamquery.engine.execution.ordered_map import ordered_map
 from bamquery.engine.operators.aggregate.state_partitions import MOST_LEVELS, PLACE_GROUPS, StatePartitions
-from bamquery.engine.operators.base.frame_sizing import drain_list
+from bamquery.engine.operators.base.frame_sizing import drain_list, gather_frames
 from bamquery.engine.operators.base.out_of_memory_split import map_chunks_split_on_out_of_memory
 from bamquery.engine.profiling.operator_profile import OperatorProfile
 
@@ -369,7 +369,8 @@ def group_rows(
     with closing((kind or GroupStates)(context, aggregation, memory, profile)) as states:
         empty = True
         with (
-            closing(map_chunks_split_on_out_of_memory(context, aggregation.partial, rows)) as partials,
+            closing(gather_frames(context, rows)) as chunks,
+            closing(map_chunks_split_on_out_of_memory(context, aggregation.partial, chunks)) as partials,
         ):
             for state in partials:
                 states.add(state)

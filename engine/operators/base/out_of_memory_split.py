@@ -11,7 +11,6 @@ from typing import Generic, TypeVar
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.ordered_map import are_small_frames, is_small_frame, ordered_map
-from bamquery.engine.operators.base.frame_sizing import gather_frames
 from bamquery.errors import MemoryLimitError
 
 Answer = TypeVar("Answer")
@@ -41,9 +40,9 @@ def map_split_on_out_of_memory(
 
 
 def map_chunks_split_on_out_of_memory(
-    context: ExecutionContext[Frame], function: Callable[[Frame], Answer], frames: Iterable[Frame]
+    context: ExecutionContext[Frame], function: Callable[[Frame], Answer], chunks: Iterable[Sequence[Frame]]
 ) -> Generator[Answer, None, None]:
-    """The same of chunks as `coalesce_frames` makes them, each joined by the thread that works on it.
+    """The same of chunks as `gather_frames` gives them, each joined by the thread that works on it.
 
     Raises:
         MemoryLimitError, CancelledError: see there.
@@ -53,10 +52,7 @@ def map_chunks_split_on_out_of_memory(
     def answered(gathered: Sequence[Frame]) -> Answer | _TooLarge[Frame]:
         return _compute_if_it_fits(context, function, context.device.concatenate(gathered))
 
-    with (
-        closing(gather_frames(context, frames)) as chunks,
-        closing(ordered_map(context, answered, chunks, is_small=is_small)) as answers,
-    ):
+    with closing(ordered_map(context, answered, chunks, is_small=is_small)) as answers:
         yield from _with_halves(context, function, answers)
 
 

@@ -439,11 +439,12 @@ class NumberSet:
         """Bits of the values that are members. They are of the members' type."""
 
 def summarize_numbers(
-    columns: Sequence[KeyColumn], wants_distinct: bool
+    columns: Sequence[KeyColumn], wants_distinct: bool, threads: int = 1
 ) -> tuple[int, NDArray[Any], NDArray[Any] | None]:
     """Integers in columns of one type: how many are not null, their bounds, each once (if wanted), ascending.
 
     No bounds of no values; None for different ones where they are so far apart that a sort takes less time.
+    `threads` may look at them.
     """
 
 def count_groups(
@@ -503,6 +504,9 @@ def join_limbs(limbs: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], b
 
 def hash_rows(keys: Sequence[KeyColumn]) -> NDArray[np.uint64]:
     """A hash of each row's keys: equal ones have equal hashes in every frame and state of a query."""
+
+def hash_strings(offsets: NDArray[np.int64], data: Buffer) -> NDArray[np.uint64]:
+    """A hash of each string, which are from one offset to the next: of all of it up to 64 bytes."""
 
 def partition_rows(
     hashes: NDArray[np.uint64], shift: int, partitions: int

@@ -233,11 +233,11 @@ class CpuDevice:
 
         return CpuJoinTable(whole_batch(keys), nulls_equal)
 
-    def are_dense_keys(self, keys: Sequence[CpuFrame]) -> bool:
+    def are_dense_keys(self, keys: Sequence[CpuFrame], threads: int) -> bool:
         """See `DenseKeysDevice`."""
         from bamquery.engine.cpu.keys.join_table import are_dense_keys
 
-        return are_dense_keys([whole_batch(frame) for frame in keys])
+        return are_dense_keys([whole_batch(frame) for frame in keys], threads)
 
     def join_table_by_threads(
         self, keys: CpuFrame, nulls_equal: Sequence[bool], threads: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, wait
 from typing import Any, Final, Generic, TypeVar, cast
 
@@ -105,6 +105,11 @@ def ordered_map(
 def is_small_frame(device: Device[Frame], frame: Frame) -> bool:
     """Whether the frame is too little work to wake another thread for."""
     return device.row_count(frame) < _SMALL_ROWS * device.task_size
+
+
+def are_small_frames(device: Device[Frame], frames: Sequence[Frame]) -> bool:
+    """The same of frames that are worked on together."""
+    return sum(map(device.row_count, frames)) < _SMALL_ROWS * device.task_size
 
 
 class _Task(Generic[Item, Answer]):

@@ -246,6 +246,21 @@ def test_numbers_behind_many_nulls_are_summarized() -> None:
     assert (count, bounds.tolist(), found.tolist()) == (3, [-4, 9], [-4, 9])
 
 
+@pytest.mark.parametrize("kind", ["i4", "u8"])
+@pytest.mark.parametrize("span", [1 << 12, 1 << 24, 1 << 31])
+def test_many_numbers_are_summarized_by_threads(kind: str, span: int) -> None:
+    random = np.random.default_rng(span)
+    columns = [random.integers(7, span, rows).astype(kind) for rows in (300_000, 0, 130_001, 270_000)]
+    flags = random.integers(0, 2, 130_010).astype(bool)
+    bits = np.packbits(flags, bitorder="little")
+    words = [(values, bits if len(values) == 130_001 else None, 9) for values in columns]
+    present = np.concatenate([columns[0], columns[2][flags[9:]], columns[3]])
+    count, bounds, found = native.summarize_numbers(words, True, 3)
+    assert (count, bounds.tolist()) == (len(present), [present.min(), present.max()])
+    assert (found is None) == (span > 1 << 24)
+    assert found is None or np.array_equal(found, np.unique(present))
+
+
 GROUPS = [1, 3, 256, 257, 5_000]
 """Sums of few groups are taken in several lanes."""
 
@@ -460,6 +475,10 @@ assert TABLE is not None
         (lambda: native.merge_limbs(I64, [I64], 3), "no group"),
         (lambda: native.join_limbs([]), "number of limbs"),
         (lambda: native.join_limbs([I64] * 6), "number of limbs"),
+        (lambda: native.hash_strings(np.array([0, 3, 5]), b"four"), "outside"),
+        (lambda: native.hash_strings(np.array([2, 1]), b"four"), "outside"),
+        (lambda: native.hash_strings(np.array([-1, 1]), b"four"), "outside"),
+        (lambda: native.hash_strings(np.array([], np.int64), b"four"), "offset"),
         (lambda: native.partition_rows(np.zeros(3, np.uint64), 64, 2), "such bits"),
         (lambda: native.partition_rows(np.zeros(3, np.uint64), 0, 0), "partitions"),
         (lambda: native.gather_values(I64, np.array([4])), "such value"),

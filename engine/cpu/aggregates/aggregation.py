@@ -33,7 +33,7 @@ from bamquery.engine.cpu.pipeline.compiled_aggregates import CompiledAggregates
 from bamquery.engine.cpu.stored_frame import StoredFrame, needed_batch
 from bamquery.plan.expressions import AggregateCall, Expression, referenced_columns
 
-_SMALL_PIECE: Final = 4096
+_SMALL_PIECE: Final = 16_384
 """Groups of a piece below which it shares its memory with its neighbours: to copy each alone takes longer."""
 _TOGETHER: Final = 16
 """Pieces that do so."""

@@ -22,6 +22,15 @@ struct KeyColumn {
   Bits valid{};
 
   bool has_nulls() const { return !valid.all_set(); }
+
+  /// `count` rows from `first` on.
+  KeyColumn slice(std::int64_t first, std::int64_t count) const {
+    KeyColumn part = *this;
+    part.data += static_cast<std::size_t>(first) * static_cast<std::size_t>(width);
+    part.rows = count;
+    part.valid.offset += first;
+    return part;
+  }
 };
 
 /// Values that may lie at any address: buffers of Arrow align those of 128 bits to 64 only.

@@ -30,7 +30,7 @@ struct alignas(64) SeenRows {
 
 std::optional<KeyTable> KeyTable::make(std::span<const KeyColumn> columns, std::int64_t rows,
                                        const std::vector<bool>& nulls_equal, std::int64_t threads) {
-  auto codes = RowCodes::fit(columns, nulls_equal);
+  auto codes = RowCodes::fit(columns, nulls_equal, threads);
   if (!codes) return std::nullopt;
   KeyTable table(std::move(*codes));
   table.columns_ = columns.size();

@@ -167,7 +167,7 @@ py::array as_numbers(std::vector<std::uint64_t>&& words, const py::dtype& type) 
   return type.itemsize() == 8 ? found.attr("view")(type) : found.attr("astype")(type);
 }
 
-py::tuple py_summarize_numbers(const py::sequence& given, bool wants_distinct) {
+py::tuple py_summarize_numbers(const py::sequence& given, bool wants_distinct, std::int64_t threads) {
   require(py::len(given) > 0, "there are no columns");
   std::vector<HeldColumn> held;
   std::vector<KeyColumn> columns;
@@ -183,7 +183,7 @@ py::tuple py_summarize_numbers(const py::sequence& given, bool wants_distinct) {
   NumberSummary summary;
   {
     const py::gil_scoped_release unlocked;
-    summary = summarize_numbers(columns, wants_distinct);
+    summary = summarize_numbers(columns, wants_distinct, threads);
   }
   const py::dtype type = held.front().type();
   std::vector<std::uint64_t> bounds;
@@ -415,6 +415,22 @@ py::array_t<std::uint64_t> py_hash_rows(const py::sequence& keys) {
   return hashes;
 }
 
+py::array_t<std::uint64_t> py_hash_strings(const Plain<std::int64_t>& offsets, const py::object& data) {
+  require(offsets.ndim() == 1 && offsets.size() > 0, "strings have an offset each, and one more");
+  const ByteView bytes(data, false);
+  py::array_t<std::uint64_t> hashes(offsets.size() - 1);
+  std::uint64_t* out = hashes.mutable_data();
+  const std::span<const std::int64_t> from(offsets.data(), static_cast<std::size_t>(offsets.size()));
+  bool is_right;
+  {
+    const py::gil_scoped_release unlocked;
+    is_right = hash_strings(from, reinterpret_cast<const std::byte*>(bytes.bytes().data()),
+                            static_cast<std::int64_t>(bytes.bytes().size()), out);
+  }
+  require(is_right, "a string is outside of its data");
+  return hashes;
+}
+
 py::tuple py_partition_rows(const Plain<std::uint64_t>& hashes, int shift, std::int64_t count) {
   require(count > 0 && count <= 1 << 16, "no such number of partitions");
   require(shift >= 0 && shift < 64, "no such bits");
@@ -462,7 +478,8 @@ void bind_keys(py::module_& module) {
   py::class_<NumberSet>(module, "NumberSet")
       .def(py::init(&make_number_set), py::arg("members"))
       .def("contains", &py_contains, py::arg("values"));
-  module.def("summarize_numbers", &py_summarize_numbers, py::arg("columns"), py::arg("wants_distinct"));
+  module.def("summarize_numbers", &py_summarize_numbers, py::arg("columns"), py::arg("wants_distinct"),
+             py::arg("threads") = 1);
   module.def("count_groups", &py_count_groups, py::arg("codes"), py::arg("rows"), py::arg("groups"),
              py::arg("validity") = py::none(), py::arg("first_bit") = 0);
   module.def("sum_checked", &py_sum_checked, py::arg("codes"), py::arg("values").noconvert(),
@@ -478,6 +495,7 @@ void bind_keys(py::module_& module) {
   module.def("merge_limbs", &py_merge_limbs, py::arg("codes"), py::arg("limbs"), py::arg("groups"));
   module.def("join_limbs", &py_join_limbs, py::arg("limbs"));
   module.def("hash_rows", &py_hash_rows, py::arg("keys"));
+  module.def("hash_strings", &py_hash_strings, py::arg("offsets").noconvert(), py::arg("data"));
   module.def("partition_rows", &py_partition_rows, py::arg("hashes").noconvert(), py::arg("shift"),
              py::arg("partitions"));
   module.def("gather_values", &py_gather_values, py::arg("values"), py::arg("places").noconvert());

@@ -15,7 +15,40 @@ std::uint64_t mix(std::uint64_t word) {
   return word ^ (word >> 31);
 }
 
+constexpr std::int64_t kWord = 8, kMostWords = 8;
+
+std::uint64_t hash_string(const std::byte* text, std::int64_t length) {
+  auto hash = static_cast<std::uint64_t>(length);
+  std::uint64_t word = 0;
+  if (length < kWord) {
+    if (length == 0) return hash;
+    std::memcpy(&word, text, static_cast<std::size_t>(length));
+    return mix(hash * 31 + word);
+  }
+  const auto add = [&](std::int64_t at) {
+    std::memcpy(&word, text + at, sizeof word);
+    hash = mix(hash * 31 + word);
+  };
+  // One behind the other, or spread over what is longer; the last one ends with the string.
+  const std::int64_t last = length - kWord;
+  const std::int64_t step = length <= kMostWords * kWord ? kWord : last / (kMostWords - 1);
+  std::int64_t at = 0;
+  for (std::int64_t words = 1; words < kMostWords && at < last; ++words, at += step) add(at);
+  add(last);
+  return hash;
+}
+
 }  // namespace
+
+bool hash_strings(std::span<const std::int64_t> offsets, const std::byte* data, std::int64_t size,
+                  std::uint64_t* hashes) {
+  for (std::size_t row = 0; row + 1 < offsets.size(); ++row) {
+    const std::int64_t begin = offsets[row], end = offsets[row + 1];
+    if (begin < 0 || begin > end || end > size) return false;
+    hashes[row] = hash_string(data + begin, end - begin);
+  }
+  return true;
+}
 
 void hash_rows(std::span<const KeyColumn> columns, std::int64_t rows, std::uint64_t* hashes) {
   std::fill_n(hashes, rows, 0);

@@ -11,6 +11,11 @@ namespace bamquery {
 /// One hash a row: equal keys have equal ones in every frame and state of a query. Nulls count as values.
 void hash_rows(std::span<const KeyColumn> columns, std::int64_t rows, std::uint64_t* hashes);
 
+/// The same of strings, each from its offset to the next one's: of its length and up to eight words of eight
+/// bytes, which are all of it up to 64 bytes. False where a string would not be within the `size` bytes.
+bool hash_strings(std::span<const std::int64_t> offsets, const std::byte* data, std::int64_t size,
+                  std::uint64_t* hashes);
+
 /// Rows by those bits from `shift` on of their hashes that the greatest place in `ends` has. It gets where
 /// the rows of each place end in `order`, which has them as they came.
 void partition_rows(std::span<const std::uint64_t> hashes, int shift, std::span<std::int64_t> ends,

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
+
+#include "engine/native/keys/row_shares.hpp"
 
 namespace bamquery {
 namespace {
@@ -57,34 +60,62 @@ Before before_column(std::size_t column, std::uint64_t codes) {
   return codes <= kNarrowCodes ? Before::kNarrow : Before::kWide;
 }
 
-}  // namespace
+// The least and the greatest value, as far as there are any.
+template <typename T>
+struct alignas(64) Ends {
+  T low = std::numeric_limits<T>::max(), high = std::numeric_limits<T>::min();
+  bool any = false;
 
-std::optional<RowCodes::Range> RowCodes::range_of(const KeyColumn& column) {
-  std::optional<Range> found;
-  with_values(column, [&]<typename T>(Values<T> values) {
-    T low = std::numeric_limits<T>::max(), high = std::numeric_limits<T>::min();
+  Ends() {
     if constexpr (sizeof(T) == 16) {  // the library may not know their limits
       high = static_cast<T>(static_cast<UnsignedInt128>(1) << 127);
       low = ~high;
     }
-    bool any = false;
-    if (!column.has_nulls()) {
-      any = column.rows > 0;
-      for (std::int64_t row = 0; row < column.rows; ++row) {
-        const T value = values[row];
-        low = std::min(low, value);
-        high = std::max(high, value);
-      }
-    } else {
-      for (std::int64_t row = 0; row < column.rows; ++row) {
-        if (!column.valid[row]) continue;
-        const T value = values[row];
-        low = std::min(low, value);
-        high = std::max(high, value);
-        any = true;
-      }
+  }
+
+  void add(const Ends& other) {
+    low = std::min(low, other.low);
+    high = std::max(high, other.high);
+    any = any || other.any;
+  }
+};
+
+template <typename T>
+Ends<T> ends_of(const KeyColumn& column) {
+  const Values<T> values{column.data};
+  Ends<T> ends;
+  if (!column.has_nulls()) {
+    ends.any = column.rows > 0;
+    for (std::int64_t row = 0; row < column.rows; ++row) {
+      const T value = values[row];
+      ends.low = std::min(ends.low, value);
+      ends.high = std::max(ends.high, value);
     }
-    if (!any) low = high = T{0};
+    return ends;
+  }
+  for (std::int64_t row = 0; row < column.rows; ++row) {
+    if (!column.valid[row]) continue;
+    const T value = values[row];
+    ends.low = std::min(ends.low, value);
+    ends.high = std::max(ends.high, value);
+    ends.any = true;
+  }
+  return ends;
+}
+
+}  // namespace
+
+std::optional<RowCodes::Range> RowCodes::range_of(const KeyColumn& column, std::int64_t threads) {
+  std::optional<Range> found;
+  with_values(column, [&]<typename T>(Values<T>) {
+    std::vector<Ends<T>> all(static_cast<std::size_t>(worth_threads(column.rows, threads)));
+    share_out(column.rows, static_cast<std::int64_t>(all.size()), kBlockRows,
+              [&](std::int64_t share, std::int64_t first, std::int64_t count) {
+                all[static_cast<std::size_t>(share)] = ends_of<T>(column.slice(first, count));
+              });
+    for (const Ends<T>& own : all) all.front().add(own);
+    T low = all.front().low, high = all.front().high;
+    if (!all.front().any) low = high = T{0};
     if constexpr (sizeof(T) == 16) {
       if (low < std::numeric_limits<std::int64_t>::min() || high > std::numeric_limits<std::int64_t>::max()) {
         return;
@@ -96,11 +127,11 @@ std::optional<RowCodes::Range> RowCodes::range_of(const KeyColumn& column) {
 }
 
 std::optional<RowCodes> RowCodes::fit(std::span<const KeyColumn> columns,
-                                      const std::vector<bool>& null_is_key) {
+                                      const std::vector<bool>& null_is_key, std::int64_t threads) {
   RowCodes made;
   UnsignedInt128 total = 1;
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    std::optional<Range> range = range_of(columns[i]);
+    std::optional<Range> range = range_of(columns[i], threads);
     if (!range) return std::nullopt;
     range->has_null_code = null_is_key[i];
     if (columns.size() == 1 && !range->has_null_code) {

@@ -12,7 +12,7 @@ namespace bamquery {
 /// How many threads are worth it: each has a part of a millisecond's work at least, as starting one takes
 /// some of that.
 inline std::int64_t worth_threads(std::int64_t items, std::int64_t threads) {
-  constexpr std::int64_t kLeast = 1 << 17;
+  constexpr std::int64_t kLeast = 1 << 16;
   return std::clamp<std::int64_t>(items / kLeast, 1, std::max<std::int64_t>(threads, 1));
 }
 

@@ -17,9 +17,9 @@ from bamquery.engine.operators.aggregate.combine import GroupCombiner
 from bamquery.engine.operators.aggregate.group_states import GroupStates, group_rows
 from bamquery.engine.operators.aggregate.holistic_states import HolisticStates
 from bamquery.engine.operators.base.dynamic_filter import DynamicFilter
-from bamquery.engine.operators.base.frame_sizing import coalesce_frames, slice_frame
+from bamquery.engine.operators.base.frame_sizing import gather_frames, slice_frame
 from bamquery.engine.operators.base.operator import Operator
-from bamquery.engine.operators.base.out_of_memory_split import map_split_on_out_of_memory
+from bamquery.engine.operators.base.out_of_memory_split import map_chunks_split_on_out_of_memory
 from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.expressions import (
     AggregateCall,
@@ -137,8 +137,8 @@ class DistinctAggregate(Operator[Frame], Generic[Frame]):
             groupings.append(stack.enter_context(closing(grouping)))
         with (
             closing(self.children[0].frames(context)) as frames,
-            closing(coalesce_frames(context, frames)) as chunks,
-            closing(map_split_on_out_of_memory(context, partial, chunks)) as partials,
+            closing(gather_frames(context, frames)) as chunks,
+            closing(map_chunks_split_on_out_of_memory(context, partial, chunks)) as partials,
         ):
             nothing = partial(device.empty(self.children[0].fields))
             for states in chain([nothing], partials):

@@ -12,12 +12,16 @@ from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Reservation, release_unused_memory
 from bamquery.engine.execution.ordered_map import ordered_map
 from bamquery.engine.operators.aggregate.state_partitions import MOST_LEVELS, PLACE_GROUPS, StatePartitions
-from bamquery.engine.operators.base.frame_sizing import coalesce_frames, drain_list
-from bamquery.engine.operators.base.out_of_memory_split import map_split_on_out_of_memory
+from bamquery.engine.operators.base.frame_sizing import drain_list, gather_frames
+from bamquery.engine.operators.base.out_of_memory_split import map_chunks_split_on_out_of_memory
 from bamquery.engine.profiling.operator_profile import OperatorProfile
 
 _PENDING_GROUPS: Final = 1 << 18
 """Groups that wait unmerged at least: merging costs a pass over all that is held."""
+_MANY_THREADS: Final = 8
+_PATIENCE: Final = 4
+"""Times as many where threads are many: merging is hundreds of steps of Python, too, of which no two go on
+at once."""
 _PENDING_STATES: Final = 256
 """States of few groups that wait at most."""
 _SPILLED_GROUPS: Final = 1 << 20
@@ -38,6 +42,11 @@ _MORE_PLACES: Final = 4
 _PLACE_GROUPS: Final = 16
 _PLACE_BYTES: Final = 1 << 20
 """Groups, or bytes, that a place has at least: merging one of less costs no less."""
+_SPREAD_GROUPS: Final = 1 << 16
+_SPREAD_BYTES: Final = 4 << 20
+"""The same where threads are many, for each of which there is a place all the same."""
+_SPREAD_STATE: Final = 1 << 13
+"""Groups of each state from which on many threads put the first ones together, and not one of them."""
 _MERGING: Final = 4
 """Times that groups are in memory while they are merged: joined, in a table, and as an answer."""
 _UNUSED: Final = 3
@@ -172,7 +181,8 @@ class GroupStates(Generic[Frame]):
 
     def _make_room(self) -> None:
         """Merge what waits, or put what is held into files, where it is time to."""
-        waiting = _PENDING_GROUPS * self._context.device.task_size
+        patience = _PATIENCE if self._has_many_threads else 1
+        waiting = patience * _PENDING_GROUPS * self._context.device.task_size
         enough = max(waiting, self._merged_groups) if self._merges else _SPILLED_GROUPS
         large = self._pending_bytes >= max(self._split_bytes, self._merged_bytes)
         many = self._pending_groups >= enough or len(self._pending) >= _PENDING_STATES
@@ -221,7 +231,7 @@ class GroupStates(Generic[Frame]):
             return
         size = self._context.device.task_size
         held = self._merged_bytes + self._pending_bytes
-        large = held > self._split_bytes and self._worth_places > 1
+        large = (held > self._split_bytes or self._are_spread) and self._worth_places > 1
         if len(self._merged) > 1 or (large and self._aggregation.keys):
             self._merge_places()
         elif self._pending:
@@ -275,6 +285,16 @@ class GroupStates(Generic[Frame]):
         return True
 
     @property
+    def _has_many_threads(self) -> bool:
+        return self._context.threads >= _MANY_THREADS and self._context.device.capabilities.on_host
+
+    @property
+    def _are_spread(self) -> bool:
+        """Whether groups that wait are too many for one thread, and hardly the same ones in each state."""
+        many = self._pending_groups > _SPLIT_GROUPS and self._has_many_threads
+        return many and self._pending_groups >= _SPREAD_STATE * len(self._pending)
+
+    @property
     def _first_places(self) -> int:
         return max(_PLACES // self._context.device.task_size, _LEAST_PLACES)
 
@@ -283,7 +303,10 @@ class GroupStates(Generic[Frame]):
         """Places that what is held fills: as many as there are at first, half of them, and so on; or one."""
         held = self._merged_bytes + self._pending_bytes
         groups = self._merged_groups + self._pending_groups
-        filled = max(groups // _PLACE_GROUPS, held // _PLACE_BYTES)
+        if self._has_many_threads:
+            filled = max(groups // _SPREAD_GROUPS, held // _SPREAD_BYTES)
+        else:
+            filled = max(groups // _PLACE_GROUPS, held // _PLACE_BYTES)
         count = self._first_places
         while count > filled:
             count //= 2
@@ -346,8 +369,8 @@ def group_rows(
     with closing((kind or GroupStates)(context, aggregation, memory, profile)) as states:
         empty = True
         with (
-            closing(coalesce_frames(context, rows)) as chunks,
-            closing(map_split_on_out_of_memory(context, aggregation.partial, chunks)) as partials,
+            closing(gather_frames(context, rows)) as chunks,
+            closing(map_chunks_split_on_out_of_memory(context, aggregation.partial, chunks)) as partials,
         ):
             for state in partials:
                 states.add(state)

@@ -11,9 +11,9 @@ from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.aggregate.aggregate import group_details
 from bamquery.engine.operators.aggregate.group_states import GroupStates
 from bamquery.engine.operators.aggregate.grouping_sets_expand import SET_NUMBER
-from bamquery.engine.operators.base.frame_sizing import coalesce_frames, slice_frame
+from bamquery.engine.operators.base.frame_sizing import gather_frames, slice_frame
 from bamquery.engine.operators.base.operator import Operator
-from bamquery.engine.operators.base.out_of_memory_split import map_split_on_out_of_memory
+from bamquery.engine.operators.base.out_of_memory_split import map_chunks_split_on_out_of_memory
 from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression
 from bamquery.plan.nodes import Field
@@ -94,8 +94,8 @@ class Rollup(Operator[Frame], Generic[Frame]):
         ):
             with (
                 closing(self.children[0].frames(context)) as rows,
-                closing(coalesce_frames(context, rows)) as chunks,
-                closing(map_split_on_out_of_memory(context, partial, chunks)) as partials,
+                closing(gather_frames(context, rows)) as chunks,
+                closing(map_chunks_split_on_out_of_memory(context, partial, chunks)) as partials,
             ):
                 for states in partials:
                     for state in states:

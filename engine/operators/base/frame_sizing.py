@@ -34,6 +34,19 @@ def coalesce_frames(
 
     Where memory is scarce large ones are cut, too: what becomes of a chunk is as large as that.
 
+    `enough`: see `gather_frames`.
+    """
+    for gathered in gather_frames(context, frames, enough):
+        yield context.device.concatenate(gathered)
+
+
+def gather_frames(
+    context: ExecutionContext[Frame], frames: Iterable[Frame], enough: int | None = None
+) -> Generator[list[Frame], None, None]:
+    """The chunks of `coalesce_frames`, each as the frames that it is to be made of.
+
+    Who hands chunks to other threads leaves it to them to join the frames, as others wait for this one.
+
     `enough`: bytes from which a chunk is not small; None: as many as are worth a task, or as threads may
     work on at once.
     """
@@ -48,17 +61,17 @@ def coalesce_frames(
         if not count:
             continue
         if small and count >= GATHERED_ROWS * device.task_size:
-            yield device.concatenate(small)  # by themselves: the large one need not be copied
+            yield small  # by themselves: the large one need not be copied
             small, rows, size = [], 0, 0
         small.append(frame)
         rows += count
         if rows < GATHERED_ROWS * device.task_size:
             size += device.nbytes(frame)
         if rows >= GATHERED_ROWS * device.task_size or size >= enough:
-            yield device.concatenate(small)
+            yield small
             small, rows, size = [], 0, 0
     if small:
-        yield device.concatenate(small)
+        yield small
 
 
 def _cut_full_frames(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.execution.ordered_map import is_small_frame, ordered_map
+from bamquery.engine.execution.ordered_map import are_small_frames, is_small_frame, ordered_map
 from bamquery.errors import MemoryLimitError
 
 Answer = TypeVar("Answer")
@@ -36,11 +36,36 @@ def map_split_on_out_of_memory(
     answered = partial(_compute_if_it_fits, context, function)
     is_small = partial(is_small_frame, context.device)
     with closing(ordered_map(context, answered, frames, is_small=is_small)) as answers:
-        for answer in answers:
-            if isinstance(answer, _TooLarge):
-                yield from _compute_by_halves(context, function, answer.frame)
-            else:
-                yield answer
+        yield from _with_halves(context, function, answers)
+
+
+def map_chunks_split_on_out_of_memory(
+    context: ExecutionContext[Frame], function: Callable[[Frame], Answer], chunks: Iterable[Sequence[Frame]]
+) -> Generator[Answer, None, None]:
+    """The same of chunks as `gather_frames` gives them, each joined by the thread that works on it.
+
+    Raises:
+        MemoryLimitError, CancelledError: see there.
+    """
+    is_small = partial(are_small_frames, context.device)
+
+    def answered(gathered: Sequence[Frame]) -> Answer | _TooLarge[Frame]:
+        return _compute_if_it_fits(context, function, context.device.concatenate(gathered))
+
+    with closing(ordered_map(context, answered, chunks, is_small=is_small)) as answers:
+        yield from _with_halves(context, function, answers)
+
+
+def _with_halves(
+    context: ExecutionContext[Frame],
+    function: Callable[[Frame], Answer],
+    answers: Iterable[Answer | _TooLarge[Frame]],
+) -> Generator[Answer, None, None]:
+    for answer in answers:
+        if isinstance(answer, _TooLarge):
+            yield from _compute_by_halves(context, function, answer.frame)
+        else:
+            yield answer
 
 
 def _compute_if_it_fits(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Final, Generic
+from typing import Final, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +38,24 @@ _SPREAD_ROWS: Final = 1 << 17
 """Rows of which each column is work for a thread of its own."""
 _FEW_STRINGS: Final = 1 << 14
 """Rows whose strings are worth encoding: all of them are looked at for each chunk that is grouped."""
+
+
+_Frame_contra = TypeVar("_Frame_contra", contravariant=True)
+
+
+@runtime_checkable
+class DenseKeysDevice(Protocol[_Frame_contra]):
+    """A device whose join tables are small, and fast to make and to look up in, where keys are dense."""
+
+    def are_dense_keys(self, keys: Sequence[_Frame_contra], threads: int) -> bool:
+        """Whether the keys of all frames together are numbers near each other; `threads` look at them."""
+        ...
+
+    def join_table_by_threads(
+        self, keys: _Frame_contra, nulls_equal: Sequence[bool], threads: int
+    ) -> JoinTable[_Frame_contra]:
+        """As `Device.join_table`; so many threads work on it, and the keys own their memory."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -154,11 +172,22 @@ def make_build_side(
         memory.resize(build_side_bytes(rows, size) if condition.compared else size)
         return BuildSide(frame, AllPairs(device, 0 if no_pairs else rows), rows, has_nulls=False)
     keys = device.evaluate(condition.build_keys, frame)
-    table = device.join_table(keys, condition.nulls_equal)
+    table = _make_table(context, keys, condition.nulls_equal)
     reserve_actual(memory, size + device.nbytes(keys) + table.nbytes)
     if encodes and rows <= _FEW_STRINGS:
         frame = device.dictionary_encode(frame)
     return BuildSide(frame, table, rows, has_nulls=False)
+
+
+def _make_table(
+    context: ExecutionContext[Frame], keys: Frame, nulls_equal: Sequence[bool]
+) -> JoinTable[Frame]:
+    """What finds rows, made by all threads, as nothing else goes on meanwhile; few are not worth one."""
+    device = context.device
+    if context.threads == 1 or not isinstance(device, DenseKeysDevice):
+        return device.join_table(keys, nulls_equal)
+    table: JoinTable[Frame] = device.join_table_by_threads(keys, nulls_equal, context.threads)
+    return table
 
 
 def make_build_partitions(
@@ -248,7 +277,7 @@ class KeyFacts(Generic[Frame]):
         """Some of them, one frame at least, ready to be found."""
         device = self._context.device
         keys = device.concatenate(frames)
-        table = device.join_table(keys, self._condition.nulls_equal)
+        table = _make_table(self._context, keys, self._condition.nulls_equal)
         reserve_actual(memory, device.nbytes(keys) + table.nbytes)
         return BuildSide(keys, table, self.rows, self.has_nulls)
 

@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar, runtime_checkable
 
 from bamquery.engine.device import Frame, JoinTable
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Reservation
-from bamquery.engine.operators.join.build_side import BuildSide, concatenate_columns, reserve_actual
+from bamquery.engine.operators.join.build_side import (
+    BuildSide,
+    DenseKeysDevice,
+    concatenate_columns,
+    reserve_actual,
+)
 from bamquery.engine.operators.join.pairs import JoinCondition
-
-_Frame_contra = TypeVar("_Frame_contra", contravariant=True)
-
-
-@runtime_checkable
-class DenseKeysDevice(Protocol[_Frame_contra]):
-    """A device whose join tables are small, and fast to make and to look up in, where keys are dense."""
-
-    def are_dense_keys(self, keys: Sequence[_Frame_contra]) -> bool:
-        """Whether the keys of all frames together are numbers that are near each other."""
-        ...
-
-    def join_table_by_threads(
-        self, keys: _Frame_contra, nulls_equal: Sequence[bool], threads: int
-    ) -> JoinTable[_Frame_contra]:
-        """As `Device.join_table`; so many threads work on it, and the keys own their memory."""
-        ...
 
 
 def make_dense_build(
@@ -44,7 +31,7 @@ def make_dense_build(
     if not isinstance(device, DenseKeysDevice):
         return None
     keys = [device.evaluate(condition.build_keys, frame) for frame in frames]
-    if not device.are_dense_keys(keys):
+    if not device.are_dense_keys(keys, context.threads):
         return None
     rows = concatenate_columns(context, frames, columns)
     found = device.evaluate(condition.build_keys, rows)

@@ -9,8 +9,8 @@ from itertools import chain, islice
 from typing import Final, Generic
 
 from bamquery.engine.device import Frame
-from bamquery.engine.execution.ordered_map import is_small_frame, ordered_map
-from bamquery.engine.operators.base.frame_sizing import coalesce_frames
+from bamquery.engine.execution.ordered_map import are_small_frames, ordered_map
+from bamquery.engine.operators.base.frame_sizing import coalesce_frames, gather_frames
 from bamquery.engine.operators.join.build_side import (
     MEMORY_LEVEL,
     BuildSide,
@@ -68,9 +68,8 @@ class InMemoryJoin(Generic[Frame]):
         """All build rows, ready to be found; the list may be emptied."""
         task, context, condition = self._task, self._task.context, self._task.condition
         device = context.device
-        for frame in frames:
-            context.check_cancelled()
-            self._summary.add(frame)
+        context.check_cancelled()
+        self._summary.add_all(frames)
         rows = sum(map(device.row_count, frames))
         most = _MANY_ROWS if device.capabilities.on_host else _MOST_ROWS
         if task.level == 0 and condition.build_keys and rows > most:
@@ -109,7 +108,8 @@ def _stream(
 ) -> Generator[Frame, None, None]:
     context, device = task.context, task.context.device
 
-    def start_frame(frame: Frame) -> Iterator[Frame]:
+    def start_frame(gathered: Sequence[Frame]) -> Iterator[Frame]:
+        frame = device.concatenate(gathered)
         if len(probes) == 1:
             rows = probes[0].probe(frame)
         else:
@@ -118,9 +118,9 @@ def _stream(
             rows = coalesce_frames(context, chain.from_iterable(one.probe(piece) for one, piece in pieces))
         return chain(list(islice(rows, _AT_ONCE)), rows)
 
-    is_small = partial(is_small_frame, device)
+    is_small = partial(are_small_frames, device)
     with (
-        closing(coalesce_frames(context, frames)) as chunks,
+        closing(gather_frames(context, frames)) as chunks,
         closing(ordered_map(context, start_frame, chunks, is_small=is_small)) as answers,
     ):
         for answer in answers:

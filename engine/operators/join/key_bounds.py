@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, Final, Generic
 
 import pyarrow as pa
@@ -26,6 +27,11 @@ class KeyBounds(ABC, Generic[Frame]):
     def add(self, keys: Frame, *, distinct: bool) -> pa.Array[Any] | None:
         """Take a frame of one column; gives each of its values once, if wanted."""
 
+    def add_all(self, frames: Sequence[Frame], threads: int, *, distinct: bool) -> Sequence[pa.Array[Any]]:
+        """Take several such frames, on `threads` if it can; gives arrays that have each value, if wanted."""
+        found = [self.add(keys, distinct=distinct) for keys in frames]
+        return [values for values in found if values is not None]
+
     @abstractmethod
     def extremes(self) -> tuple[int, Any, Any]:
         """The values, the least and the greatest one, where there are any; of frames, one at least."""
@@ -42,7 +48,17 @@ class _NumberBounds(KeyBounds[Frame]):
 
     def add(self, keys: Frame, *, distinct: bool) -> pa.Array[Any] | None:
         column = self._device.to_arrow(keys, self._fields).column(0)
-        summary = summarize_numbers([column], distinct=distinct)
+        return self._summarize([column], 1, distinct=distinct)
+
+    def add_all(self, frames: Sequence[Frame], threads: int, *, distinct: bool) -> Sequence[pa.Array[Any]]:
+        columns = [self._device.to_arrow(keys, self._fields).column(0) for keys in frames]
+        found = self._summarize(columns, threads, distinct=distinct) if columns else None
+        return [] if found is None else [found]
+
+    def _summarize(
+        self, columns: Sequence[pa.Array[Any]], threads: int, *, distinct: bool
+    ) -> pa.Array[Any] | None:
+        summary = summarize_numbers(columns, distinct=distinct, threads=threads)
         self._count += summary.count
         self._bounds.append(summary.bounds)
         return summary.distinct

@@ -144,6 +144,7 @@ class KeySummary(Closeable, Generic[Frame]):
     ) -> None:
         device = context.device
         self._device = device
+        self._threads = context.threads
         self._memory = context.memory.reservation("keys of a JOIN", spare=True)
         self._is_published = False
         self._keys = {
@@ -166,6 +167,20 @@ class KeySummary(Closeable, Generic[Frame]):
         """
         for key in self._keys.values():
             key.add(frame)
+
+    def add_all(self, frames: Sequence[Frame]) -> None:
+        """Take all build rows that there are, on all of the query's threads.
+
+        Raises:
+            ExecutionError: a key cannot be computed.
+        """
+        for key in self._keys.values():
+            key.add_all(frames, self._threads)
+
+    def add_all_keys(self, frames: Sequence[Frame]) -> None:
+        """Take all build keys that there are, each of them a column, in the same way."""
+        for number, key in self._keys.items():
+            key.add_all_columns([self._device.select(keys, [number]) for keys in frames], self._threads)
 
     def add_keys(self, keys: Frame) -> None:
         """Take build keys, each of them a column."""
@@ -220,12 +235,28 @@ class _OneKeySummary(Generic[Frame]):
     def add(self, frame: Frame) -> None:
         self.add_column(self._device.evaluate([self._key], frame))
 
+    def add_all(self, frames: Sequence[Frame], threads: int) -> None:
+        self.add_all_columns([self._device.evaluate([self._key], frame) for frame in frames], threads)
+
+    def add_all_columns(self, keys: Sequence[Frame], threads: int) -> None:
+        self._count(sum(map(self._device.row_count, keys)))
+        for found in self._bounds.add_all(keys, threads, distinct=self._names_values):
+            self._keep(found)
+
     def add_column(self, keys: Frame) -> None:
-        self._rows += self._device.row_count(keys)
+        self._count(self._device.row_count(keys))
+        found = self._bounds.add(keys, distinct=self._names_values)
+        if found is not None:
+            self._keep(found)
+
+    def _count(self, rows: int) -> None:
+        self._rows += rows
         if self._rows > _MOST_ROWS:
             self._name_none()
-        found = self._bounds.add(keys, distinct=self._names_values)
-        if found is None:
+
+    def _keep(self, found: pa.Array[Any]) -> None:
+        """Have some values, as long as there is room for them."""
+        if not self._names_values:
             return
         self._bytes += found.nbytes
         if self._bytes <= _MOST_BYTES and self._hold(_COPIES * self._bytes + self._table_bytes(len(found))):

@@ -50,7 +50,7 @@ class KeysOnlyJoin(Generic[Frame]):
                     context, build, task.build_fields, condition, memory=grouping, profile=task.profile
                 )
             ) as keys,
-            closing(self._facts.note_keys(self._summary.observe_keys(keys))) as frames,
+            closing(self._facts.note_keys(keys)) as frames,
         ):
             yield from self._join_keys(over_keys, self._summary, probe, frames)
 
@@ -64,10 +64,11 @@ class KeysOnlyJoin(Generic[Frame]):
         """All different keys, or those of one partition."""
         frames, beyond = collect_build_side(task.context, keys, task.memory)
         if beyond is None:
+            summary.add_all_keys(frames)
             nothing = task.context.device.empty(task.build_fields)
             side = self._facts.make_build_side([nothing, *frames], task.memory)
             del frames
             yield from InMemoryJoin(task, summary).join_sides(probe, [side])
         else:
-            rows = chain(drain_list(frames), [beyond], keys)
+            rows = summary.observe_keys(chain(drain_list(frames), [beyond], keys))
             yield from HybridHashJoin(task, summary, self._join_keys).join(probe, rows)

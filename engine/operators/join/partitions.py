@@ -12,7 +12,7 @@ from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import release_unused_memory
 from bamquery.engine.execution.ordered_map import ordered_map
 from bamquery.engine.execution.spill_files import SpillFile
-from bamquery.engine.operators.base.frame_sizing import coalesce_frames
+from bamquery.engine.operators.base.frame_sizing import gather_frames
 from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.expressions import Expression
 from bamquery.plan.nodes import Field
@@ -51,11 +51,12 @@ class HashPartitions(Closeable, Generic[Frame]):
         """
         device = self._context.device
 
-        def split(frame: Frame) -> Sequence[Frame]:
+        def split(gathered: Sequence[Frame]) -> Sequence[Frame]:
+            frame = device.concatenate(gathered)
             return device.partition(frame, device.evaluate(self._keys, frame), PARTITIONS, self._level)
 
         with (
-            closing(coalesce_frames(self._context, frames)) as chunks,
+            closing(gather_frames(self._context, frames)) as chunks,
             closing(ordered_map(self._context, split, chunks)) as pieces,
         ):
             for partitions in pieces:

@@ -11,11 +11,11 @@ from typing import Final, Generic
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Reservation
-from bamquery.engine.execution.ordered_map import is_small_frame, ordered_map
+from bamquery.engine.execution.ordered_map import are_small_frames, ordered_map
 from bamquery.engine.operators.base.frame_sizing import (
     GATHERED_ROWS,
-    coalesce_frames,
     drain_list,
+    gather_frames,
     limit_rows,
     slice_frame,
 )
@@ -92,19 +92,19 @@ class TopN(Operator[Frame], Generic[Frame]):
         """The first rows of each chunk."""
         device = context.device
 
-        def first_rows(chunk: Frame) -> Frame:
-            return device.sort(chunk, self._keys, wanted)
+        def first_rows(chunk: Sequence[Frame]) -> Frame:
+            return device.sort(device.concatenate(chunk), self._keys, wanted)
 
         if self._threshold is None:
-            chunks = coalesce_frames(context, frames)
+            chunks = gather_frames(context, frames)
         else:
             # As frames come: what they tell is wanted soon, and before others are read at all.
-            chunks = (frame for frame in frames if device.row_count(frame))
+            chunks = ([frame] for frame in frames if device.row_count(frame))
             for chunk in chunks:
                 yield first_rows(chunk)
                 if self._threshold.is_known:
                     break
-        is_small = partial(is_small_frame, device)
+        is_small = partial(are_small_frames, device)
         with (
             closing(chunks),
             closing(ordered_map(context, first_rows, chunks, is_small=is_small)) as candidates,

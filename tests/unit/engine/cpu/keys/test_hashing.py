@@ -42,6 +42,22 @@ def test_a_null_differs_from_what_is_below_it() -> None:
     assert len(set(hash_rows([pa.array([None, None], pa.int64())], 2))) == 1
 
 
+@pytest.mark.parametrize("length", [1, 7, 8, 9, 15, 16, 17, 40, 63, 64])
+def test_each_byte_of_a_text_counts(length: int) -> None:
+    text = bytes(range(1, length + 1))
+    others = [text[:at] + b"\xff" + text[at + 1 :] for at in range(length)]
+    column = pa.array([b"behind it", text, *others, text[:-1], text + b"\0"], pa.large_binary()).slice(1)
+    assert len(set(hash_rows([column], len(column)))) == len(column)
+
+
+def test_equal_long_texts_wherever_they_are() -> None:
+    texts = [b"x" * length for length in range(65, 400)]
+    column = pa.array([b"?", *texts, *texts], pa.large_binary()).slice(1)
+    once, again = np.split(hash_rows([column], len(column)), 2)
+    assert (once == again).all()
+    assert len(set(once)) == len(texts)
+
+
 @pytest.mark.parametrize(
     "keys",
     [

@@ -187,3 +187,24 @@ def test_dense_keys() -> None:
     assert are_dense_keys([_batch(near, near)])
     assert not are_dense_keys([_batch(near, pa.array([1, 100, 200]))])
     assert not are_dense_keys([_batch(pa.array(["a"]))])
+
+
+@pytest.mark.parametrize("keys", ["unique", "repeated", "in_order", "sparse"])
+def test_threads_make_the_same_table(keys: str) -> None:
+    random = np.random.default_rng(3)
+    rows = 600_000
+    numbers = {
+        "unique": random.permutation(rows),
+        "repeated": random.integers(-50, rows // 3, rows),
+        "in_order": np.sort(random.integers(0, rows // 3, rows)),
+        "sparse": random.integers(-(2**62), 2**62, rows),
+    }[keys]
+    held = _batch(pa.array(numbers, mask=random.random(rows) < 0.01))
+    probe = _batch(
+        pa.array(numbers[:5_000] + 1),
+    )
+    alone, shared = (list(CpuJoinTable(held, [False], threads).matches(probe)) for threads in (1, 4))
+    for mine, other in zip(alone, shared, strict=True):
+        assert mine[0] == other[0]
+        assert np.array_equal(mine[1], other[1])
+        assert np.array_equal(mine[2], other[2])

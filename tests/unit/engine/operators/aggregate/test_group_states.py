@@ -100,6 +100,23 @@ def test_places_have_some_groups_each(
         assert not run.spilled
 
 
+@pytest.mark.parametrize("many", [True, False])
+def test_many_threads_need_not_wait_for_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, many: bool
+) -> None:
+    """The first groups are in places before they are merged: nobody merges all of them."""
+    monkeypatch.setattr(group_states, "_MANY_THREADS", 1 if many else 2)
+    for name, value in (("_SPLIT_GROUPS", 50), ("_SPREAD_GROUPS", 10), ("_SPREAD_STATE", 10)):
+        monkeypatch.setattr(group_states, name, value)
+    monkeypatch.setattr(group_states, "_PLACES", 16 * WideDevice.task_size)
+    keys = [row % 200 for row in range(400)]
+    with small_context(10**6, tmp_path) as context, closing(Run(context, keys, 20)) as run:
+        run.add_all()
+        assert run.answer() == run.wanted
+        assert not run.spilled
+        assert max(run.aggregation.merged) < 50 if many else max(run.aggregation.merged) > 50
+
+
 @pytest.mark.parametrize("repeated", [True, False])
 def test_groups_that_repeat_are_merged_before_they_are_written(tmp_path: Path, *, repeated: bool) -> None:
     """Others are not: that would be work in vain."""

@@ -10,7 +10,11 @@ import pytest
 
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.operators.base.out_of_memory_split import map_split_on_out_of_memory
+from bamquery.engine.operators.base.frame_sizing import gather_frames
+from bamquery.engine.operators.base.out_of_memory_split import (
+    map_chunks_split_on_out_of_memory,
+    map_split_on_out_of_memory,
+)
 from bamquery.engine.settings import Settings
 from bamquery.errors import CancelledError, ExecutionError, MemoryLimitError
 
@@ -49,6 +53,19 @@ def test_rows_keep_their_order(context: ExecutionContext[pa.RecordBatch], most: 
 def test_what_fits_stays_whole(context: ExecutionContext[pa.RecordBatch]) -> None:
     answers = list(map_split_on_out_of_memory(context, at_most(10), frames(10, 11, 3)))
     assert list(map(len, answers)) == [10, 5, 6, 3]
+
+
+def test_small_frames_are_one_chunk(context: ExecutionContext[pa.RecordBatch]) -> None:
+    sizes = [3, 0, 4, 70_000, 2]
+    chunks = gather_frames(context, frames(*sizes))
+    answers = list(map_chunks_split_on_out_of_memory(context, at_most(80_000), chunks))
+    assert list(map(len, answers)) == [7, 70_000, 2]
+    assert [value for answer in answers for value in answer] == list(range(sum(sizes)))
+
+
+def test_chunks_are_halved_as_frames_are(context: ExecutionContext[pa.RecordBatch]) -> None:
+    answers = list(map_chunks_split_on_out_of_memory(context, at_most(5), [frames(3, 4, 1)]))
+    assert list(map(len, answers)) == [4, 4]
 
 
 def test_a_row_that_does_not_fit(context: ExecutionContext[pa.RecordBatch]) -> None:

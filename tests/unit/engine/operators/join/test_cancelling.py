@@ -71,7 +71,7 @@ def _with_filters() -> Join[Any]:
 @pytest.mark.parametrize(
     ("make", "owner", "name", "most"),
     [
-        (_with_filters, KeySummary, "add", 1),
+        (_with_filters, KeySummary, "add_all", 1),
         (_probe_first, KeySummary, "add", 1),
         (
             lambda: _join("inner", JoinCondition((K,), (K,), (False,), LESS)),

@@ -19,9 +19,10 @@ __device__ inline int32_t code_at(const byte* codes, uint32_t bits, uint32_t i) 
 
 }  // namespace
 
-/// `codes` of `bits` a row, at `positions` (null: at those of their order). firsts[p] is where the dictionary of piece p begins, firsts[pieces] where the
-/// last one ends: also the place of rows that are null by `validity` (null: none are). `bad` (zero before)
-/// gets how many vectors there are from the first on with a code that its dictionary does not have.
+/// `codes` of `bits` a row, at `positions` (null: at those of their order). firsts[p] is where the dictionary
+/// of piece p begins, firsts[pieces] where the last one ends: also the place of rows that are null by
+/// `validity` (null: none are). `bad` (zero before) gets how many vectors there are from the first on with a
+/// code that its dictionary does not have.
 extern "C" __global__ void __launch_bounds__(kThreads)
     scan_codes(const byte* codes, uint32_t bits, const uint32_t* validity, const uint32_t* positions,
                uint32_t count, const ScanVector* vectors, uint32_t vector_count, const uint32_t* firsts,

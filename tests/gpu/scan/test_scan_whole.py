@@ -63,7 +63,9 @@ def test_answers(folder: Path, sql: str, limit: str | None) -> None:
             relation = con.sql(sql)
             assert relation.to_arrow() == wanted
         notes = _notes(relation)
-        assert any("read whole" in note for note in notes), notes
+        # Booleans with nulls have no such reader.
+        reads_whole = any("read whole" in note for note in notes)
+        assert reads_whole == ("b " not in sql and "b," not in sql), notes
         assert ("few" not in sql) or any("by the processor" in note for note in notes), notes
 
 

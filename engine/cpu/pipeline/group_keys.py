@@ -18,6 +18,9 @@ from bamquery.plan.expressions import Call, Expression, Literal
 _NAME_PLACES = {"dayname": ("dayofweek", 0), "monthname": ("month", 1)}
 """Parts of dates that names of `NAMES` go by, and that of the first one."""
 
+_LONGEST = 128
+"""Characters of a string that all groups have a copy of at once: others come in portions that fit memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class GroupKey:
@@ -72,13 +75,15 @@ def _places_of(key: Expression) -> tuple[Expression, Column | None]:
 
 
 def _places_of_results(key: Expression, arguments: Sequence[Expression]) -> tuple[Expression, Column | None]:
-    """CASE whose results are strings of the statement, each of which has one place."""
+    """CASE whose results are short strings of the statement, each of which has one place."""
     results = [*arguments[1::2], arguments[-1]]
     strings = [result.value for result in results if isinstance(result, Literal) and result.type == key.type]
     if len(strings) < len(results):
         return key, None
     number: Any = pa.int32()
     different = list(dict.fromkeys(string.as_py() for string in strings if string.is_valid))
+    if any(len(value) > _LONGEST for value in different):
+        return key, None
     places = [
         Literal(pa.scalar(different.index(string.as_py()) if string.is_valid else None, number))
         for string in strings

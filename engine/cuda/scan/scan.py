@@ -8,7 +8,6 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, Final
 
-from bamquery.driver.gpu.wait import wait_until
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory
 from bamquery.engine.cuda.scan.chunk.chunk_sizes import ChunkSizes, ListedChunk, cut_chunks
@@ -296,8 +295,9 @@ class _Stages:
 
     def close_within(self, seconds: float) -> bool:
         """Give all back, if the GPU has done with it by then."""
-        if not self._settle(seconds):
+        if not self._state.settle(self._ends, seconds):
             return False
+        self._state.reap()
         self._count_discarded()
         for memory in self._open:
             memory.close()
@@ -322,21 +322,6 @@ class _Stages:
                 if not read.tallies:  # what kernels counted was not brought back
                     with self._work.profile.lock:
                         self._work.profile.columns[read.name].counters += read.counters
-
-    def _settle(self, seconds: float) -> bool:
-        api = self._session.gpu.cuda.api
-        statuses: list[int] = []
-
-        def has_ended() -> bool:
-            statuses[:] = [api.cuEventQuery(event)[0] for event in self._ends]
-            return api.CUresult.CUDA_ERROR_NOT_READY not in statuses
-
-        if not wait_until(has_ended, seconds) or any(map(int, statuses)):
-            return False
-        while self._ends:
-            self._state.forget(self._ends.pop())
-        self._state.reap()
-        return True
 
     def _forget(self, loading: LoadingChunk) -> None:
         if loading.looked is not None:

@@ -85,6 +85,24 @@ class ScanClock:
         """Nobody asks for the event any more."""
         self.session.gpu.events.give_back(event)
 
+    def settle(self, events: list[Any], seconds: float) -> bool:
+        """Wait so long until all events have ended, and forget them.
+
+        False: one has not, or what is before it failed. The GPU may still use what it was given then.
+        """
+        api = self.session.gpu.cuda.api
+        statuses: list[int] = []
+
+        def have_ended() -> bool:
+            statuses[:] = [api.cuEventQuery(event)[0] for event in events]
+            return api.CUresult.CUDA_ERROR_NOT_READY not in statuses
+
+        if not wait_until(have_ended, seconds) or any(map(int, statuses)):
+            return False
+        while events:
+            self.forget(events.pop())
+        return True
+
     def note_launch(self, launch: Launch) -> Callable[[], float]:
         """A kernel that drives queue pairs was started; the result, called once it has ended, is its time."""
         self._launches.append(launch)

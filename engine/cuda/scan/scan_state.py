@@ -34,7 +34,7 @@ from bamquery.engine.operators.scan.column_reads import forced_strategy
 from bamquery.engine.operators.scan.device_scan import ScanWork
 from bamquery.engine.operators.scan.filter_order import FilterStep
 from bamquery.engine.profiling.queue_profile import QueueProfile
-from bamquery.engine.settings import available_cores
+from bamquery.engine.settings import Settings, available_cores
 from bamquery.plan.expressions import Expression
 from bamquery.storage.format.layout import Extent
 from bamquery.storage.fragments.fragment import Fragment
@@ -266,8 +266,7 @@ class ScanState(ScanClock, Closeable):
         if self.direct:
             size = self.work.readers.get(self.work.fragments[0]).blocks.block_size
             return size, size
-        asked = self.work.context.settings.block_size
-        return min(asked, _MOST_BLOCK_BYTES), 512
+        return counted_block_bytes(self.work.context.settings), 512
 
     @property
     def _profile_key(self) -> str:
@@ -325,3 +324,8 @@ class ScanState(ScanClock, Closeable):
         settings = self.work.context.settings
         if not self.direct and settings.block_size > self.block_bytes:
             self.note(f"block_size {settings.block_size} is for the CPU; the GPU fetches {self.block_bytes}")
+
+
+def counted_block_bytes(settings: Settings) -> int:
+    """Of the blocks that reads of pinned pages, and through the page cache, are counted in."""
+    return min(settings.block_size, _MOST_BLOCK_BYTES)

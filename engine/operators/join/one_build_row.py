@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import closing
 from functools import partial
-from typing import Generic
+from typing import Any, Generic
 
 import pyarrow as pa
 
@@ -60,8 +60,7 @@ class OneBuildRow(Generic[Frame]):
         return device.join_columns([kept, device.evaluate(self._values, kept)])
 
 
-def _is_short(kind: object) -> bool:
+def _is_short(kind: Any) -> bool:
     """Whether values have some bits each: a string would be there once for each row."""
-    plain: pa.DataType = kind  # type: ignore[assignment]
-    is_number = pa.types.is_primitive(plain) and not pa.types.is_interval(plain)
-    return bool(is_number or pa.types.is_decimal128(plain))
+    is_number = pa.types.is_primitive(kind) and not pa.types.is_interval(kind)
+    return bool(is_number or pa.types.is_decimal128(kind))

@@ -9,7 +9,6 @@ import numpy as np
 import rmm
 from numpy.typing import NDArray
 
-from bamquery.driver.gpu.wait import wait_until
 from bamquery.engine.cuda.cache.late_columns import Held
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.launcher import WARPS
@@ -26,6 +25,7 @@ from bamquery.engine.cuda.scan.resources.counter_board import CounterBoard, Slot
 from bamquery.engine.cuda.scan.resources.pinned_files import FileLook, PinnedRun
 from bamquery.engine.cuda.scan.resources.scan_resources import ScanResources
 from bamquery.engine.cuda.scan.scan_clock import ScanClock, StreamTime
+from bamquery.engine.cuda.scan.scan_state import counted_block_bytes
 from bamquery.engine.cuda.scan.whole.plan import WholeColumn, WholePlan
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.operators.scan.device_scan import ScanWork
@@ -34,7 +34,6 @@ from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.readers.block_reader import ReadCounters
 
 _SETTLE_S: Final = 0.8
-_BLOCK_BYTES: Final = 512
 
 
 @dataclass
@@ -68,6 +67,7 @@ class WholeLoad:
         self._resources = resources
         self._work = work
         self._plan = plan
+        self._block_bytes = counted_block_bytes(work.context.settings)
         self._rows = sum(fragment.rows for fragment in work.fragments)
         self._clock = ScanClock(session, work.check)
         self._runs: list[PinnedRun] = []
@@ -91,16 +91,8 @@ class WholeLoad:
 
     def close_within(self, seconds: float) -> bool:
         """Give all back, if the GPU has done with it by then."""
-        api = self._session.gpu.cuda.api
-
-        def has_ended() -> bool:
-            statuses = [api.cuEventQuery(event)[0] for event in self._ends]
-            return api.CUresult.CUDA_ERROR_NOT_READY not in statuses
-
-        if not wait_until(has_ended, seconds):
+        if not self._clock.settle(self._ends, seconds):
             return False
-        while self._ends:
-            self._clock.forget(self._ends.pop())
         for clock in self._clocks:
             clock.close()
         self._memory.clear()
@@ -171,8 +163,8 @@ class WholeLoad:
         start_copies(session.gpu.cuda, requests, run.places.hosts[requests["nsid"]], payload.ptr, copies)
         clock.end()
         session.follow(session.driver_stream, copies)
-        runs, blocks = count_requests(requests, _BLOCK_BYTES)
-        counters = ReadCounters(runs, blocks, blocks * _BLOCK_BYTES)
+        runs, blocks = count_requests(requests, self._block_bytes)
+        counters = ReadCounters(runs, blocks, blocks * self._block_bytes)
         bad = self._check(column, payload, packed=packed)
         found = _Reading(column, counters, clock, payload, bad)
         if packed:
@@ -211,7 +203,7 @@ class WholeLoad:
             where = (resident.parameters(column.name), resident.vectors(), 0, resident.vector_rows(), 0)
             launcher.start(
                 launcher.kernel("packed/load", "scan_packed_crc"),
-                *(FILES.pack(*where, width, _BLOCK_BYTES), resident.payload_slots(column.name), count),
+                *(FILES.pack(*where, width, self._block_bytes), resident.payload_slots(column.name), count),
                 *(memory.ptr, checksums, bad.address),
                 grid=grid,
                 stream=self._session.driver_stream,

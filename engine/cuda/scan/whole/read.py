@@ -12,6 +12,7 @@ import pyarrow as pa
 from bamquery.engine.cuda.cache.late_columns import Held
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.scan.resources.scan_resources import resources_of
+from bamquery.engine.cuda.scan.scan_state import counted_block_bytes
 from bamquery.engine.cuda.scan.whole.load import WholeLoad
 from bamquery.engine.cuda.scan.whole.plan import plan_whole
 from bamquery.engine.cuda.session import CudaSession
@@ -78,5 +79,6 @@ def _note(work: ScanWork[CudaFrame], text: str) -> None:
     with profile.lock:
         profile.reader = profile.reader or "mapped"
         profile.io_path = profile.io_path or "page cache"
+        profile.block_size = profile.block_size or counted_block_bytes(work.context.settings)
         if text not in profile.notes:
             profile.notes.append(text)

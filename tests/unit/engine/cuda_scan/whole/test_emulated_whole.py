@@ -19,7 +19,7 @@ from tests.devices import scan_cases
 from tests.devices.scan_cases import KEYS, compare, every_type, require_same, run
 from tests.gpu.scan.test_scan_packed import packable
 from tests.stored import stored
-from tests.unit.engine.cuda_scan.fake_gpu import FakeGpu
+from tests.unit.engine.cuda_scan.fake_gpu import NOT_READY, FakeGpu
 
 CUTS = (2048, 4096, 5120)
 """Fragments without gaps between their vectors, as the reader wants them."""
@@ -90,6 +90,7 @@ def test_packed_columns(
     assert bool(figures.counters.bytes) == (name != "same")
     assert figures.vectors_read == figures.vectors_total == 9
     assert any("read whole" in note for note in profile.notes)
+    assert (profile.reader, profile.block_size) == ("mapped", 512)
 
 
 @pytest.mark.parametrize("name", [name for name in KEYS if name != "flag"])
@@ -197,3 +198,42 @@ def test_a_cancelled_read_gives_all_back(
     assert not load._runs
     found, _ = reads_whole(packed, ("cents",))
     require_same(found, run(CpuDevice(), packed, ("cents",))[0])
+
+
+def test_what_the_gpu_may_still_use_is_kept(
+    reads_whole: Any, only_by_the_gpu: None, packed: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bamquery.engine.cuda.scan.resources.scan_resources import ScanResources
+    from bamquery.engine.cuda.scan.scan_clock import ScanClock
+    from bamquery.engine.cuda.scan.whole.load import WholeLoad
+
+    kept: list[WholeLoad] = []
+    with monkeypatch.context() as patch:
+        own = ScanClock.settle
+        patch.setattr(
+            ScanClock, "settle", lambda self, *what: hasattr(self, "work") and own(self, *what)
+        )  # of a scan's own clock; that of a load says that it has not ended
+        patch.setattr(ScanResources, "park", lambda _, load: kept.append(load))
+        reads_whole(packed, ("cents",))
+    (load,) = kept
+    assert load._memory
+    assert load._runs
+    assert load.close_within(0)
+    assert not load._memory
+    assert not load._runs
+
+
+@pytest.mark.parametrize("status", [NOT_READY, 700])
+def test_neither_what_runs_nor_what_failed_is_settled(
+    device: Any, gpu: FakeGpu, status: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bamquery.engine.cuda.scan.scan_clock import ScanClock
+
+    clock = ScanClock(device.session, lambda: None)
+    events = [clock.event(device.session.driver_stream)]
+    with monkeypatch.context() as patch:
+        patch.setattr(gpu.cuda.api, "cuEventQuery", lambda _: (status,))
+        assert not clock.settle(events, 0.0)
+    assert len(events) == 1
+    assert clock.settle(events, 0.0)
+    assert not events

@@ -17,6 +17,7 @@ PYBIND11_MODULE(_native, module) {
   bamquery::bind_packed_columns(module);
   bamquery::bind_fsst(module);
   bamquery::bind_keys(module);
+  bamquery::bind_groups(module);
   bamquery::bind_pipeline(module);
   bamquery::bind_selection(module);
   bamquery::bind_strings(module);

@@ -408,6 +408,16 @@ KeyColumn: TypeAlias = tuple[NDArray[Any], Buffer | None, int]
 def group_rows(keys: Sequence[KeyColumn]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """The number of each row's keys, dense, by first appearance; each number's first row. Nulls are equal."""
 
+def are_same_strings(
+    offsets: NDArray[np.int64],
+    data: Buffer,
+    validity: Buffer | None,
+    first_bit: int,
+    codes: NDArray[np.int32],
+    leaders: NDArray[np.int64],
+) -> bool:
+    """Whether each row's string is that of the first row of its group; null is the same as null."""
+
 class KeyTable:
     """Rows that are found by their keys, by any number of threads at once."""
 

@@ -38,8 +38,11 @@ void bind_packed_columns(pybind11::module_& module);
 /// Strings as codes of symbols: symbols found, packing, decoding, single rows.
 void bind_fsst(pybind11::module_& module);
 
-/// Keys of rows: groups and their sums, tables of keys, sets of numbers.
+/// Keys of rows: tables of keys, sets of numbers, hashes.
 void bind_keys(pybind11::module_& module);
+
+/// Rows by their keys: groups and their sums.
+void bind_groups(pybind11::module_& module);
 
 /// Programs over columns: expressions and aggregates, a vector at a time.
 void bind_pipeline(pybind11::module_& module);

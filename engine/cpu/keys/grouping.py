@@ -25,7 +25,9 @@ from bamquery.engine.cpu.kernels import (
     string_offsets,
     take_present,
     take_shared,
+    validity,
 )
+from bamquery.engine.cpu.keys.hashing import string_words
 from bamquery.engine.cpu.keys.key_words import KeyWords, canonical, key_words
 from bamquery.statement_context.cancellation import interruptible
 
@@ -57,12 +59,14 @@ class _Key:
         values: the keys, of each row or of each place.
         places: in them, of each row; None: each row has its own.
         shared: whether strings among them may be those of many rows.
+        hashed: whether words are hashes, which different keys may have, though hardly any do.
     """
 
     words: KeyWords
     values: Column
     places: Column | None = None
     shared: bool = False
+    hashed: bool = False
 
     def take(self, rows: NDArray[np.int64]) -> Column:
         """The keys of some rows.
@@ -86,6 +90,9 @@ def group_rows(keys: Sequence[Column], rows: int) -> Grouping:
         return Grouping(np.broadcast_to(np.int64(0), rows), 1, ())
     numbered = [_number(key) for key in keys]
     codes, leaders = _group([key.words for key in numbered], rows)
+    if not all(_are_same(key.values, codes, leaders) for key in numbered if key.hashed):
+        numbered = [_number_by_dictionary(key.values) if key.hashed else key for key in numbered]
+        codes, leaders = _group([key.words for key in numbered], rows)
     return Grouping(codes, len(leaders), tuple(key.take(leaders) for key in numbered))
 
 
@@ -103,10 +110,22 @@ def _number(column: Column) -> _Key:
         bytes_ = _single_bytes(column)
         if bytes_ is not None:
             return _Key((bytes_, None, 0), column)
+        return _Key(string_words(column), column, hashed=True)
     column = canonical(column)
     words = key_words(column)
-    if words is not None:
-        return _Key(words, column)
+    return _number_by_dictionary(column) if words is None else _Key(words, column)
+
+
+def _are_same(column: Column, codes: NDArray[np.int32], leaders: NDArray[np.int64]) -> bool:
+    """Whether strings of rows whose hashes are the same are the same."""
+    if not len(column):
+        return True
+    data = column.buffers()[2]
+    held = b"" if data is None else data
+    return native.are_same_strings(string_offsets(column), held, *validity(column), codes, leaders)
+
+
+def _number_by_dictionary(column: Column) -> _Key:
     hashed = compute("dictionary_encode", column, options=pc.DictionaryEncodeOptions("encode"))
     assert isinstance(hashed, pa.DictionaryArray)
     return _Key((stored_values(hashed.indices), None, 0), hashed.dictionary, hashed.indices)

@@ -37,6 +37,11 @@ def _hashed_words(column: Column) -> KeyWords:
         return words
     if pa.types.is_null(column.type):
         return np.zeros(len(column), np.uint8), pa.py_buffer(bytes(-(-len(column) // 8))), 0
+    return string_words(column)
+
+
+def string_words(column: Column) -> KeyWords:
+    """Hashes of strings in place of them: equal strings have equal ones."""
     return (_hash_bytes(column), *validity(column))
 
 

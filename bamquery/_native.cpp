@@ -7,6 +7,7 @@ PYBIND11_MODULE(_native, module) {
   module.doc() = "Native parts of storage and engine: block reads, checksums, statistics, gathers, keys.";
   bamquery::bind_errors(module);
   bamquery::bind_driver(module);
+  bamquery::bind_threads(module);
   bamquery::bind_queues(module);
   bamquery::bind_controller(module);
   bamquery::bind_array(module);

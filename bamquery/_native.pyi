@@ -116,6 +116,22 @@ def compare_packed(
     first. Keys order as values do (storage/core/order_key.hpp). `nulls_pass`: nulls pass as well.
     """
 
+class ThreadBudget:
+    """Counts the threads that work for a query, so that those that are left share a native call's work."""
+
+    def __init__(self, threads: int) -> None: ...
+    @property
+    def free(self) -> int:
+        """Threads that do not work for it."""
+    def begin(self) -> None:
+        """The calling thread works for it, and for nothing else, until `end`."""
+    @staticmethod
+    def end() -> None:
+        """The calling thread works for none."""
+    @staticmethod
+    def current() -> ThreadBudget | None:
+        """That which the calling thread works for."""
+
 class PackedColumn:
     """A packed column of a file, for functions that read several."""
 
@@ -435,10 +451,10 @@ class KeyTable:
         one that has more.
         """
 
-def key_table(keys: Sequence[KeyColumn], nulls_equal: Sequence[bool], threads: int = 1) -> KeyTable | None:
+def key_table(keys: Sequence[KeyColumn], nulls_equal: Sequence[bool]) -> KeyTable | None:
     """Rows to be found; None where 64 bits are too few to tell their keys apart.
 
-    Rows with a null are found where nulls are equal, and else never. `threads` may work on it.
+    Rows with a null are found where nulls are equal, and else never.
     """
 
 class NumberSet:
@@ -449,12 +465,11 @@ class NumberSet:
         """Bits of the values that are members. They are of the members' type."""
 
 def summarize_numbers(
-    columns: Sequence[KeyColumn], wants_distinct: bool, threads: int = 1
+    columns: Sequence[KeyColumn], wants_distinct: bool
 ) -> tuple[int, NDArray[Any], NDArray[Any] | None]:
     """Integers in columns of one type: how many are not null, their bounds, each once (if wanted), ascending.
 
     No bounds of no values; None for different ones where they are so far apart that a sort takes less time.
-    `threads` may look at them.
     """
 
 def count_groups(

@@ -88,16 +88,24 @@ def interruptible(function: Callable[..., Answer], *arguments: Any) -> Answer:
     """
     if _current.check is None:
         return function(*arguments)
+    from bamquery.statement_context.thread_budget import (  # noqa: PLC0415 - native code, which a prompt need not load
+        ThreadBudget,
+        working_for,
+    )
+
     outcome: Future[Answer] = Future()
+    budget = ThreadBudget.current()
 
     def work() -> None:
         try:
-            outcome.set_result(function(*arguments))
+            with working_for(budget):
+                outcome.set_result(function(*arguments))
         except BaseException as error:
             outcome.set_exception(error)
 
     check_cancelled()
     _Call(target=work, name="bamquery-call").start()
-    while not wait([outcome], _PATIENCE).done:
-        check_cancelled()
+    with working_for(None):  # it only waits
+        while not wait([outcome], _PATIENCE).done:
+            check_cancelled()
     return outcome.result()

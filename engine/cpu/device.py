@@ -233,19 +233,17 @@ class CpuDevice:
 
         return CpuJoinTable(whole_batch(keys), nulls_equal)
 
-    def are_dense_keys(self, keys: Sequence[CpuFrame], threads: int) -> bool:
+    def are_dense_keys(self, keys: Sequence[CpuFrame]) -> bool:
         """See `DenseKeysDevice`."""
         from bamquery.engine.cpu.keys.join_table import are_dense_keys
 
-        return are_dense_keys([whole_batch(frame) for frame in keys], threads)
+        return are_dense_keys([whole_batch(frame) for frame in keys])
 
-    def join_table_by_threads(
-        self, keys: CpuFrame, nulls_equal: Sequence[bool], threads: int
-    ) -> CpuJoinTable:
+    def join_table_of_owned(self, keys: CpuFrame, nulls_equal: Sequence[bool]) -> CpuJoinTable:
         """See `DenseKeysDevice`."""
         from bamquery.engine.cpu.keys.join_table import CpuJoinTable
 
-        return CpuJoinTable(whole_batch(keys), nulls_equal, threads)
+        return CpuJoinTable(whole_batch(keys), nulls_equal, owned=True)
 
     def partition(self, frame: CpuFrame, keys: CpuFrame, count: int, level: int) -> list[pa.RecordBatch]:
         """The rows by bits of their keys' hashes: a byte for each level, the lowest ones left to joins."""

@@ -19,6 +19,7 @@ from bamquery.engine.execution.string_limits import StringLimits, set_string_lim
 from bamquery.engine.settings import Settings
 from bamquery.errors import CancelledError, StatementTimeoutError
 from bamquery.statement_context.cancellation import add_cancellation_check, set_check
+from bamquery.statement_context.thread_budget import ThreadBudget, working_for
 
 
 @dataclass
@@ -34,7 +35,8 @@ class ExecutionContext(Generic[Frame]):
 
     What `at_end` is given is done when the query is over, however it ends.
 
-    Tasks on `pool` never wait for other tasks, so any number of operators may share it.
+    Tasks on `pool` never wait for other tasks, so any number of operators may share it. `budget` counts the
+    threads that are at work, so that native calls share theirs with the others.
     """
 
     device: Device[Frame]
@@ -47,6 +49,7 @@ class ExecutionContext(Generic[Frame]):
     memory: MemoryBudget = field(init=False)
     string_limits: StringLimits = field(init=False)
     pool: ThreadPoolExecutor = field(init=False)
+    budget: ThreadBudget = field(init=False)
     at_end: ExitStack = field(init=False, default_factory=ExitStack)
 
     last_check: float = field(init=False, default=0.0)
@@ -61,6 +64,7 @@ class ExecutionContext(Generic[Frame]):
         self.memory = MemoryBudget(self.settings.effective_memory_limit)
         threads = self.settings.effective_threads
         self.string_limits = StringLimits.for_query(self.memory.limit, threads)
+        self.budget = ThreadBudget(threads if self.device.capabilities.on_host else 1)
         # The thread that wants rows is one of them: see `ordered_map`.
         self.pool = ThreadPoolExecutor(max(threads - 1, 1), "bamquery", self._begin_thread)
 
@@ -74,7 +78,8 @@ class ExecutionContext(Generic[Frame]):
     @contextmanager
     def current(self) -> Iterator[None]:
         """This thread works for the query until the end."""
-        with use_string_limits(self.string_limits), add_cancellation_check(self.check_cancelled):
+        checks = add_cancellation_check(self.check_cancelled)
+        with use_string_limits(self.string_limits), checks, working_for(self.budget):
             yield
 
     def _begin_thread(self) -> None:

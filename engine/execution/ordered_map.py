@@ -10,6 +10,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.execution.context import ExecutionContext
+from bamquery.statement_context.thread_budget import ThreadBudget, working_for
 
 _SMALL_ROWS: Final = 16_384
 """Rows below which a frame is no work to wake another thread for."""
@@ -70,7 +71,9 @@ def ordered_map(
         first = pending[0]
         while not first.is_over and any(task.run() for task in pending):
             pass
-        first.wait()
+        if not first.is_over:
+            with working_for(None):
+                first.wait()
         pending.popleft()
         context.memory.relieve()
         return first.answer()
@@ -78,7 +81,7 @@ def ordered_map(
     try:
         for item in items:
             if kept is not None:
-                kept.pooled = context.pool.submit(kept.run)
+                kept.pooled = context.pool.submit(_run_pooled, context.budget, kept)
                 kept = None
             task = _Task(work, item)
             pending.append(task)
@@ -86,7 +89,7 @@ def ordered_map(
                 if looks_ahead:
                     kept = task
                 else:
-                    task.pooled = context.pool.submit(task.run)
+                    task.pooled = context.pool.submit(_run_pooled, context.budget, task)
             if len(pending) >= bound:
                 yield next_answer()
         while pending:
@@ -100,6 +103,15 @@ def ordered_map(
     finally:
         # For the pool's threads only: where Ctrl-C ended work of this one, nobody would say that it is over.
         wait([task.pooled for task in pending if task.pooled is not None and not task.pooled.cancel()])
+
+
+def _run_pooled(budget: ThreadBudget, task: _Task[Any, Any]) -> bool:
+    """Run a task on a thread of the pool, which is idle before and afterwards."""
+    budget.begin()
+    try:
+        return task.run()
+    finally:
+        ThreadBudget.end()
 
 
 def is_small_frame(device: Device[Frame], frame: Frame) -> bool:

@@ -5,11 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.native.programs import REPOSITORY, build, native, run, sanitizer
+from tests.native.programs import REPOSITORY, build, native, run, sanitizer, shared_work
 
 PACKED = REPOSITORY / "storage" / "native" / "packed"
 PROGRAM = Path(__file__).with_name("fsst_test.cpp")
-CODES = [*(PACKED / f"{name}.cpp" for name in ("codes", "codes_x86", "simd_level")), *native("crc32c")]
+CODES = [
+    *(PACKED / f"{name}.cpp" for name in ("codes", "codes_x86", "simd_level")),
+    *native("crc32c"),
+    *shared_work(),
+]
 
 
 def own_sources(folder: Path) -> list[Path]:

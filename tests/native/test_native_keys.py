@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bamquery import _native as native
+from bamquery.statement_context.thread_budget import ThreadBudget, working_for
 
 KINDS = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]
 Column = list[int | None]
@@ -255,7 +256,8 @@ def test_many_numbers_are_summarized_by_threads(kind: str, span: int) -> None:
     bits = np.packbits(flags, bitorder="little")
     words = [(values, bits if len(values) == 130_001 else None, 9) for values in columns]
     present = np.concatenate([columns[0], columns[2][flags[9:]], columns[3]])
-    count, bounds, found = native.summarize_numbers(words, True, 3)
+    with working_for(ThreadBudget(3)):
+        count, bounds, found = native.summarize_numbers(words, True)
     assert (count, bounds.tolist()) == (len(present), [present.min(), present.max()])
     assert (found is None) == (span > 1 << 24)
     assert found is None or np.array_equal(found, np.unique(present))

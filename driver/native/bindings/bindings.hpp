@@ -11,6 +11,9 @@ void bind_errors(pybind11::module_& module);
 /// Files as arrays of blocks: mapped and direct readers, aligned writes.
 void bind_driver(pybind11::module_& module);
 
+/// How many threads a query may use.
+void bind_threads(pybind11::module_& module);
+
 /// Memory of queue pairs, and pools of them for a GPU.
 void bind_queues(pybind11::module_& module);
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "driver/native/executors/file_transfer.hpp"
-#include "driver/native/executors/thread_pool.hpp"
+#include "driver/native/threads/thread_pool.hpp"
 
 namespace bamquery {
 namespace {

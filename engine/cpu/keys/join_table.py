@@ -36,17 +36,17 @@ class CpuJoinTable:
     found by the hash of all keys, and pairs are compared.
     """
 
-    def __init__(self, keys: pa.RecordBatch, nulls_equal: Sequence[bool], threads: int = 1) -> None:
-        """`threads`: that make it, fewer of few rows; where they are several the keys own their memory."""
+    def __init__(self, keys: pa.RecordBatch, nulls_equal: Sequence[bool], *, owned: bool = False) -> None:
+        """`owned`: the keys own their memory, and Ctrl-C need not wait until many are in the table."""
         self._nulls_equal = tuple(nulls_equal)
         self._columns: list[Column] | None = None
         columns = [canonical(column) for column in keys.columns]
         words = _all_words(columns)
         table = None
-        if words is not None and threads > 1 and keys.num_rows >= _LONG:
-            table = interruptible(native.key_table, words, self._nulls_equal, threads)
+        if words is not None and owned and keys.num_rows >= _LONG:
+            table = interruptible(native.key_table, words, self._nulls_equal)
         elif words is not None:
-            table = native.key_table(words, self._nulls_equal, threads)
+            table = native.key_table(words, self._nulls_equal)
         if table is None:
             self._columns = columns
             table = native.key_table([self._hash_words(columns, keys.num_rows)], [False])
@@ -115,14 +115,14 @@ class CpuJoinTable:
         return equal
 
 
-def are_dense_keys(keys: Sequence[pa.RecordBatch], threads: int = 1) -> bool:
+def are_dense_keys(keys: Sequence[pa.RecordBatch]) -> bool:
     """Whether a table of all these rows has a bit for each key that could be, and not hashes."""
     codes = 1
     for columns in zip(*(batch.columns for batch in keys), strict=True):
         if not is_counted(columns[0].type):
             return False
         words = [key_words(column) for column in columns]
-        _, bounds, _ = native.summarize_numbers([one for one in words if one is not None], False, threads)
+        _, bounds, _ = native.summarize_numbers([one for one in words if one is not None], False)
         if len(bounds):
             codes *= int(bounds[1]) - int(bounds[0]) + 2
     return codes <= _SPARSEST * sum(batch.num_rows for batch in keys)

@@ -1,6 +1,9 @@
 #include "engine/native/keys/group_strings.hpp"
 
+#include <atomic>
 #include <cstring>
+
+#include "engine/native/keys/row_shares.hpp"
 
 namespace bamquery {
 namespace {
@@ -14,12 +17,11 @@ const std::byte* string_of(const StringRows& rows, std::int64_t row, std::int64_
   return rows.data + begin;
 }
 
-}  // namespace
-
-bool are_same_strings(const StringRows& rows, std::span<const std::int32_t> codes,
-                      std::span<const std::int64_t> leaders) {
+// Of rows [begin, end).
+bool are_same_within(const StringRows& rows, std::span<const std::int32_t> codes,
+                     std::span<const std::int64_t> leaders, std::int64_t begin, std::int64_t end) {
   const auto count = static_cast<std::int64_t>(codes.size());
-  for (std::int64_t row = 0; row < count; ++row) {
+  for (std::int64_t row = begin; row < end; ++row) {
     const auto group = static_cast<std::uint32_t>(codes[static_cast<std::size_t>(row)]);
     if (group >= leaders.size()) return false;
     const std::int64_t leader = leaders[group];
@@ -35,6 +37,18 @@ bool are_same_strings(const StringRows& rows, std::span<const std::int32_t> code
     if (std::memcmp(first, own, static_cast<std::size_t>(length)) != 0) return false;
   }
   return true;
+}
+
+}  // namespace
+
+bool are_same_strings(const StringRows& rows, std::span<const std::int32_t> codes,
+                      std::span<const std::int64_t> leaders) {
+  const auto count = static_cast<std::int64_t>(codes.size());
+  std::atomic<bool> are_same = true;
+  share_items(count, worth_shares(count), 1, [&](std::int64_t, std::int64_t first, std::int64_t own) {
+    if (!are_same_within(rows, codes, leaders, first, first + own)) are_same = false;
+  });
+  return are_same;
 }
 
 }  // namespace bamquery

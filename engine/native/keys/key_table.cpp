@@ -29,15 +29,15 @@ struct alignas(64) SeenRows {
 }  // namespace
 
 std::optional<KeyTable> KeyTable::make(std::span<const KeyColumn> columns, std::int64_t rows,
-                                       const std::vector<bool>& nulls_equal, std::int64_t threads) {
-  auto codes = RowCodes::fit(columns, nulls_equal, threads);
+                                       const std::vector<bool>& nulls_equal) {
+  auto codes = RowCodes::fit(columns, nulls_equal);
   if (!codes) return std::nullopt;
   KeyTable table(std::move(*codes));
   table.columns_ = columns.size();
   const std::uint64_t dense = std::max(kSparsest * static_cast<std::uint64_t>(rows), kSmallTable);
   table.is_dense_ = table.codes_.count() - 1 < dense;  // 0 of them are all that 64 bits have
   if (table.is_dense_) {
-    table.build_bits(columns, rows, threads);
+    table.build_bits(columns, rows);
   } else {
     table.build_slots(columns, rows);
   }
@@ -88,7 +88,7 @@ std::uint64_t KeyTable::set_bits(std::span<const KeyColumn> columns, std::int64_
   if (shares == 1) {
     see.template operator()<false>(seen[0], 0, rows);
   } else {
-    share_out(rows, shares, kBlockRows, [&](std::int64_t share, std::int64_t first, std::int64_t count) {
+    share_items(rows, shares, kBlockRows, [&](std::int64_t share, std::int64_t first, std::int64_t count) {
       see.template operator()<true>(seen[static_cast<std::size_t>(share)], first, count);
     });
   }
@@ -105,21 +105,21 @@ std::uint64_t KeyTable::set_bits(std::span<const KeyColumn> columns, std::int64_
 }
 
 // Writes how many bits are set before each word; gives how many there are.
-std::uint64_t KeyTable::count_bits(std::int64_t threads) {
+std::uint64_t KeyTable::count_bits() {
   const auto words = static_cast<std::int64_t>(words_.size());
-  const std::int64_t shares = worth_threads(words, threads);
+  const std::int64_t shares = worth_shares(words);
   std::vector<std::uint64_t> counts(static_cast<std::size_t>(shares) + 1);
   const auto each_word = [&](std::int64_t first, std::int64_t count, auto&& use) {
     for (Word* word = words_.data() + first; word != words_.data() + first + count; ++word) use(*word);
   };
-  share_out(words, shares, 1, [&](std::int64_t share, std::int64_t first, std::int64_t count) {
+  share_items(words, shares, 1, [&](std::int64_t share, std::int64_t first, std::int64_t count) {
     std::uint64_t found = 0;
     each_word(first, count,
               [&](const Word& word) { found += static_cast<std::uint64_t>(std::popcount(word.bits)); });
     counts[static_cast<std::size_t>(share) + 1] = found;
   });
   std::partial_sum(counts.begin(), counts.end(), counts.begin());
-  share_out(words, shares, 1, [&](std::int64_t share, std::int64_t first, std::int64_t count) {
+  share_items(words, shares, 1, [&](std::int64_t share, std::int64_t first, std::int64_t count) {
     std::uint64_t before = counts[static_cast<std::size_t>(share)];
     each_word(first, count, [&](Word& word) {
       word.before = before;
@@ -129,11 +129,11 @@ std::uint64_t KeyTable::count_bits(std::int64_t threads) {
   return counts.back();
 }
 
-void KeyTable::build_bits(std::span<const KeyColumn> columns, std::int64_t rows, std::int64_t threads) {
+void KeyTable::build_bits(std::span<const KeyColumn> columns, std::int64_t rows) {
   words_ = ZeroedTable<Word>((codes_.count() + 63) / 64);
-  const std::int64_t shares = worth_threads(rows, threads);
+  const std::int64_t shares = worth_shares(rows);
   const std::uint64_t usable_rows = set_bits(columns, rows, shares);
-  const std::uint64_t keys = count_bits(threads);
+  const std::uint64_t keys = count_bits();
   const auto each_rank_of = [&](std::int64_t first, std::int64_t own_rows, auto&& use) {
     each_usable(
         columns, first, own_rows,
@@ -146,8 +146,9 @@ void KeyTable::build_bits(std::span<const KeyColumn> columns, std::int64_t rows,
         });
   };
   const auto each_rank = [&](auto&& use) {
-    share_out(rows, shares, kBlockRows,
-              [&](std::int64_t, std::int64_t first, std::int64_t count) { each_rank_of(first, count, use); });
+    share_items(rows, shares, kBlockRows, [&](std::int64_t, std::int64_t first, std::int64_t count) {
+      each_rank_of(first, count, use);
+    });
   };
   if (is_unique_ && codes_.count() <= kFewCodes) {
     rows_.assign(codes_.count(), kNone);
@@ -279,6 +280,11 @@ void KeyTable::find_block(std::int64_t count, const std::uint64_t* codes, std::u
 
 KeyTable::Lookup KeyTable::look_up(std::span<const KeyColumn> columns, std::int64_t start, std::int64_t rows,
                                    std::int64_t pairs) const {
+  const std::int64_t shares = worth_shares(rows);
+  if (shares > 1) {
+    Lookup found = look_up_together(columns, start, rows, shares);
+    if (found.pairs <= pairs) return found;
+  }
   Lookup found;
   each_usable(columns, start, rows,
               [&](std::int64_t done, std::int64_t count, const std::uint64_t* codes, std::uint8_t* usable) {
@@ -297,21 +303,63 @@ KeyTable::Lookup KeyTable::look_up(std::span<const KeyColumn> columns, std::int6
   return found;
 }
 
+// All rows, however many pairs they have, by several threads.
+KeyTable::Lookup KeyTable::look_up_together(std::span<const KeyColumn> columns, std::int64_t start,
+                                            std::int64_t rows, std::int64_t shares) const {
+  Lookup found;
+  found.rows = rows;
+  found.firsts.resize(static_cast<std::size_t>(rows));
+  if (!is_unique_) found.counts.resize(found.firsts.size());
+  found.parts.resize(static_cast<std::size_t>(shares));
+  share_items(rows, shares, kBlockRows, [&](std::int64_t share, std::int64_t first, std::int64_t own_rows) {
+    Lookup::Part& part = found.parts[static_cast<std::size_t>(share)];
+    part = {first, own_rows, 0};
+    each_usable(columns, start + first, own_rows,
+                [&](std::int64_t done, std::int64_t count, const std::uint64_t* codes, std::uint8_t* usable) {
+                  std::uint32_t* counts = is_unique_ ? nullptr : found.counts.data() + first + done;
+                  find_block(count, codes, usable, found.firsts.data() + first + done, counts);
+                  for (std::int64_t i = 0; i < count; ++i)
+                    part.pairs += counts != nullptr ? counts[i] : usable[i];
+                  return true;
+                });
+  });
+  for (const Lookup::Part& part : found.parts) found.pairs += part.pairs;
+  return found;
+}
+
 void KeyTable::mark(std::span<const KeyColumn> columns, std::int64_t rows, std::uint8_t* marks) const {
-  std::array<std::uint32_t, kBlockRows> firsts, counts;
-  each_usable(columns, 0, rows,
-              [&](std::int64_t done, std::int64_t count, const std::uint64_t* codes, std::uint8_t* usable) {
-                find_block(count, codes, usable, firsts.data(), is_unique_ ? nullptr : counts.data());
-                std::copy_n(usable, count, marks + done);
-                return true;
-              });
+  share_items(rows, worth_shares(rows), kBlockRows, [&](std::int64_t, std::int64_t start, std::int64_t own) {
+    std::array<std::uint32_t, kBlockRows> firsts, counts;
+    each_usable(columns, start, own,
+                [&](std::int64_t done, std::int64_t count, const std::uint64_t* codes, std::uint8_t* usable) {
+                  find_block(count, codes, usable, firsts.data(), is_unique_ ? nullptr : counts.data());
+                  std::copy_n(usable, count, marks + start + done);
+                  return true;
+                });
+  });
 }
 
 void KeyTable::write_pairs(const Lookup& lookup, std::int64_t start, std::int64_t* positions,
                            std::int64_t* found) const {
+  if (lookup.parts.empty())
+    return write_part(lookup, {0, lookup.rows, lookup.pairs}, start, positions, found);
+  std::vector<std::int64_t> begins;
+  std::int64_t before = 0;
+  for (const Lookup::Part& part : lookup.parts) {
+    begins.push_back(before);
+    before += part.pairs;
+  }
+  share_parts(static_cast<std::int64_t>(lookup.parts.size()), [&](std::int64_t number) {
+    const auto at = static_cast<std::size_t>(number);
+    write_part(lookup, lookup.parts[at], start, positions + begins[at], found + begins[at]);
+  });
+}
+
+void KeyTable::write_part(const Lookup& lookup, const Lookup::Part& part, std::int64_t start,
+                          std::int64_t* positions, std::int64_t* found) const {
   if (is_unique_) {
     std::int64_t written = 0;
-    for (std::int64_t row = 0; written < lookup.pairs; ++row) {
+    for (std::int64_t row = part.row; written < part.pairs; ++row) {
       const std::uint32_t first = lookup.firsts[static_cast<std::size_t>(row)];
       positions[written] = start + row;  // stays if the row has a partner: no branch that is hard to foresee
       found[written] = first;
@@ -319,7 +367,7 @@ void KeyTable::write_pairs(const Lookup& lookup, std::int64_t start, std::int64_
     }
     return;
   }
-  for (std::int64_t row = 0; row < lookup.rows; ++row) {
+  for (std::int64_t row = part.row; row < part.row + part.rows; ++row) {
     const std::uint32_t first = lookup.firsts[static_cast<std::size_t>(row)];
     const std::uint32_t count = lookup.counts[static_cast<std::size_t>(row)];
     for (std::uint32_t i = 0; i < count; ++i) {

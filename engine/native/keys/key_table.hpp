@@ -20,9 +20,9 @@ class KeyTable {
   static constexpr std::int64_t kMostRows = 0xFFFFFFFF;
 
   /// Of rows whose keys have codes; nothing where they have none. Rows with a null that equals nothing are
-  /// never found. `threads` may work on it.
+  /// never found.
   static std::optional<KeyTable> make(std::span<const KeyColumn> columns, std::int64_t rows,
-                                      const std::vector<bool>& nulls_equal, std::int64_t threads = 1);
+                                      const std::vector<bool>& nulls_equal);
 
   std::int64_t nbytes() const;
   std::size_t columns() const { return columns_; }
@@ -33,6 +33,14 @@ class KeyTable {
     std::vector<std::uint32_t> counts;  ///< where keys repeat, how many there are
     std::int64_t rows = 0;              ///< looked up
     std::int64_t pairs = 0;             ///< found
+
+    /// Rows that one thread has looked up.
+    struct Part {
+      std::int64_t row = 0;  ///< the first
+      std::int64_t rows = 0;
+      std::int64_t pairs = 0;
+    };
+    std::vector<Part> parts;  ///< of several threads; none: all are one's
   };
 
   /// For rows from `start` on: as many as have `pairs` partners together at most, or one that has more.
@@ -59,9 +67,13 @@ class KeyTable {
   template <typename Use>
   void each_usable(std::span<const KeyColumn> columns, std::int64_t start, std::int64_t rows,
                    Use&& use) const;
-  void build_bits(std::span<const KeyColumn> columns, std::int64_t rows, std::int64_t threads);
+  Lookup look_up_together(std::span<const KeyColumn> columns, std::int64_t start, std::int64_t rows,
+                          std::int64_t shares) const;
+  void write_part(const Lookup& lookup, const Lookup::Part& part, std::int64_t start, std::int64_t* positions,
+                  std::int64_t* found) const;
+  void build_bits(std::span<const KeyColumn> columns, std::int64_t rows);
   std::uint64_t set_bits(std::span<const KeyColumn> columns, std::int64_t rows, std::int64_t shares);
-  std::uint64_t count_bits(std::int64_t threads);
+  std::uint64_t count_bits();
   void build_slots(std::span<const KeyColumn> columns, std::int64_t rows);
   void find_block(std::int64_t count, const std::uint64_t* codes, std::uint8_t* usable, std::uint32_t* firsts,
                   std::uint32_t* counts) const;

@@ -25,15 +25,14 @@ using Plain = py::array_t<T, py::array::c_style>;
 
 std::byte* bytes_of(py::array& array) { return static_cast<std::byte*>(array.mutable_data()); }
 
-py::object py_key_table(const py::sequence& keys, const std::vector<bool>& nulls_equal,
-                        std::int64_t threads) {
+py::object py_key_table(const py::sequence& keys, const std::vector<bool>& nulls_equal) {
   const HeldColumns columns(keys);
   require(nulls_equal.size() == columns.views().size(), "each key says whether nulls are equal");
   require(columns.rows() < KeyTable::kMostRows, "too many rows for 32 bits");
   std::optional<KeyTable> table;
   {
     const py::gil_scoped_release unlocked;
-    table = KeyTable::make(columns.views(), columns.rows(), nulls_equal, threads);
+    table = KeyTable::make(columns.views(), columns.rows(), nulls_equal);
   }
   return table ? py::cast(std::move(*table)) : py::none();
 }
@@ -96,7 +95,7 @@ py::array as_numbers(std::vector<std::uint64_t>&& words, const py::dtype& type) 
   return type.itemsize() == 8 ? found.attr("view")(type) : found.attr("astype")(type);
 }
 
-py::tuple py_summarize_numbers(const py::sequence& given, bool wants_distinct, std::int64_t threads) {
+py::tuple py_summarize_numbers(const py::sequence& given, bool wants_distinct) {
   require(py::len(given) > 0, "there are no columns");
   std::vector<HeldColumn> held;
   std::vector<KeyColumn> columns;
@@ -112,7 +111,7 @@ py::tuple py_summarize_numbers(const py::sequence& given, bool wants_distinct, s
   NumberSummary summary;
   {
     const py::gil_scoped_release unlocked;
-    summary = summarize_numbers(columns, wants_distinct, threads);
+    summary = summarize_numbers(columns, wants_distinct);
   }
   const py::dtype type = held.front().type();
   std::vector<std::uint64_t> bounds;
@@ -191,12 +190,11 @@ void bind_keys(py::module_& module) {
       .def("mark", &py_mark, py::arg("keys"))
       .def("find_pairs", &py_find_pairs, py::arg("keys"), py::arg("start"), py::arg("rows"),
            py::arg("pairs"));
-  module.def("key_table", &py_key_table, py::arg("keys"), py::arg("nulls_equal"), py::arg("threads") = 1);
+  module.def("key_table", &py_key_table, py::arg("keys"), py::arg("nulls_equal"));
   py::class_<NumberSet>(module, "NumberSet")
       .def(py::init(&make_number_set), py::arg("members"))
       .def("contains", &py_contains, py::arg("values"));
-  module.def("summarize_numbers", &py_summarize_numbers, py::arg("columns"), py::arg("wants_distinct"),
-             py::arg("threads") = 1);
+  module.def("summarize_numbers", &py_summarize_numbers, py::arg("columns"), py::arg("wants_distinct"));
   module.def("hash_rows", &py_hash_rows, py::arg("keys"));
   module.def("hash_strings", &py_hash_strings, py::arg("offsets").noconvert(), py::arg("data"));
   module.def("partition_rows", &py_partition_rows, py::arg("hashes").noconvert(), py::arg("shift"),

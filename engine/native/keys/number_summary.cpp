@@ -67,12 +67,11 @@ Seen<T> seen_in(const KeyColumn& column) {
 }
 
 // The numbers whose flags are set, the first of which is that of `low`.
-std::vector<std::uint64_t> flagged(const std::vector<std::uint64_t>& flags, std::uint64_t low,
-                                   std::int64_t threads) {
+std::vector<std::uint64_t> flagged(const std::vector<std::uint64_t>& flags, std::uint64_t low) {
   const auto words = static_cast<std::int64_t>(flags.size());
-  const std::int64_t shares = worth_threads(words, threads);
+  const std::int64_t shares = worth_shares(words);
   std::vector<std::uint64_t> begins(static_cast<std::size_t>(shares) + 1);
-  share_out(words, shares, 1, [&](std::int64_t share, std::int64_t first, std::int64_t count) {
+  share_items(words, shares, 1, [&](std::int64_t share, std::int64_t first, std::int64_t count) {
     std::uint64_t own = 0;
     for (std::int64_t at = first; at < first + count; ++at) {
       own += static_cast<std::uint64_t>(std::popcount(flags[static_cast<std::size_t>(at)]));
@@ -81,7 +80,7 @@ std::vector<std::uint64_t> flagged(const std::vector<std::uint64_t>& flags, std:
   });
   std::partial_sum(begins.begin(), begins.end(), begins.begin());
   std::vector<std::uint64_t> found(begins.back());
-  share_out(words, shares, 1, [&](std::int64_t share, std::int64_t first, std::int64_t count) {
+  share_items(words, shares, 1, [&](std::int64_t share, std::int64_t first, std::int64_t count) {
     std::uint64_t* out = found.data() + begins[static_cast<std::size_t>(share)];
     for (std::int64_t at = first; at < first + count; ++at) {
       const std::uint64_t begin = low + static_cast<std::uint64_t>(at) * kWordBits;
@@ -111,7 +110,7 @@ void set_flags(const KeyColumn& column, std::uint64_t low, std::vector<std::uint
 }
 
 template <typename T>
-NumberSummary summarize(std::span<const KeyColumn> columns, bool wants_distinct, std::int64_t threads) {
+NumberSummary summarize(std::span<const KeyColumn> columns, bool wants_distinct) {
   std::vector<KeyColumn> pieces;
   std::int64_t rows = 0;
   for (const KeyColumn& column : columns) {
@@ -120,14 +119,14 @@ NumberSummary summarize(std::span<const KeyColumn> columns, bool wants_distinct,
       pieces.push_back(column.slice(first, std::min(kPieceRows, column.rows - first)));
     }
   }
-  const std::int64_t shares = worth_threads(rows, threads);
+  const std::int64_t shares = worth_shares(rows);
   const auto each_piece = [&](auto&& use) {
-    share_out(static_cast<std::int64_t>(pieces.size()), shares, 1,
-              [&](std::int64_t share, std::int64_t first, std::int64_t count) {
-                for (std::int64_t at = first; at < first + count; ++at) {
-                  use(share, pieces[static_cast<std::size_t>(at)]);
-                }
-              });
+    share_items(static_cast<std::int64_t>(pieces.size()), shares, 1,
+                [&](std::int64_t share, std::int64_t first, std::int64_t count) {
+                  for (std::int64_t at = first; at < first + count; ++at) {
+                    use(share, pieces[static_cast<std::size_t>(at)]);
+                  }
+                });
   };
   std::vector<Seen<T>> seen(static_cast<std::size_t>(shares));
   each_piece([&](std::int64_t share, const KeyColumn& piece) {
@@ -154,17 +153,16 @@ NumberSummary summarize(std::span<const KeyColumn> columns, bool wants_distinct,
       set_flags<true, T>(piece, summary.low, flags);
     }
   });
-  summary.distinct = flagged(flags, summary.low, threads);
+  summary.distinct = flagged(flags, summary.low);
   return summary;
 }
 
 }  // namespace
 
-NumberSummary summarize_numbers(std::span<const KeyColumn> columns, bool wants_distinct,
-                                std::int64_t threads) {
+NumberSummary summarize_numbers(std::span<const KeyColumn> columns, bool wants_distinct) {
   NumberSummary summary;
   with_values(columns.front(), [&]<typename T>(Values<T>) {
-    if constexpr (sizeof(T) <= 8) summary = summarize<T>(columns, wants_distinct, threads);
+    if constexpr (sizeof(T) <= 8) summary = summarize<T>(columns, wants_distinct);
   });
   return summary;
 }

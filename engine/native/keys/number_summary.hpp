@@ -20,8 +20,7 @@ struct NumberSummary {
   std::optional<std::vector<std::uint64_t>> distinct;
 };
 
-/// Of columns of one type, of 8 bytes a value at most; `threads` may look at them.
-NumberSummary summarize_numbers(std::span<const KeyColumn> columns, bool wants_distinct,
-                                std::int64_t threads = 1);
+/// Of columns of one type, of 8 bytes a value at most.
+NumberSummary summarize_numbers(std::span<const KeyColumn> columns, bool wants_distinct);
 
 }  // namespace bamquery

@@ -1,7 +1,10 @@
 #include "engine/native/keys/partition.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+
+#include "engine/native/keys/row_shares.hpp"
 
 namespace bamquery {
 namespace {
@@ -42,12 +45,19 @@ std::uint64_t hash_string(const std::byte* text, std::int64_t length) {
 
 bool hash_strings(std::span<const std::int64_t> offsets, const std::byte* data, std::int64_t size,
                   std::uint64_t* hashes) {
-  for (std::size_t row = 0; row + 1 < offsets.size(); ++row) {
-    const std::int64_t begin = offsets[row], end = offsets[row + 1];
-    if (begin < 0 || begin > end || end > size) return false;
-    hashes[row] = hash_string(data + begin, end - begin);
-  }
-  return true;
+  const auto rows = static_cast<std::int64_t>(offsets.size()) - 1;
+  std::atomic<bool> is_right = true;
+  share_items(rows, worth_shares(rows), 1, [&](std::int64_t, std::int64_t first, std::int64_t count) {
+    for (auto row = static_cast<std::size_t>(first); row < static_cast<std::size_t>(first + count); ++row) {
+      const std::int64_t begin = offsets[row], end = offsets[row + 1];
+      if (begin < 0 || begin > end || end > size) {
+        is_right = false;
+        return;
+      }
+      hashes[row] = hash_string(data + begin, end - begin);
+    }
+  });
+  return is_right;
 }
 
 void hash_rows(std::span<const KeyColumn> columns, std::int64_t rows, std::uint64_t* hashes) {

@@ -105,14 +105,14 @@ Ends<T> ends_of(const KeyColumn& column) {
 
 }  // namespace
 
-std::optional<RowCodes::Range> RowCodes::range_of(const KeyColumn& column, std::int64_t threads) {
+std::optional<RowCodes::Range> RowCodes::range_of(const KeyColumn& column) {
   std::optional<Range> found;
   with_values(column, [&]<typename T>(Values<T>) {
-    std::vector<Ends<T>> all(static_cast<std::size_t>(worth_threads(column.rows, threads)));
-    share_out(column.rows, static_cast<std::int64_t>(all.size()), kBlockRows,
-              [&](std::int64_t share, std::int64_t first, std::int64_t count) {
-                all[static_cast<std::size_t>(share)] = ends_of<T>(column.slice(first, count));
-              });
+    std::vector<Ends<T>> all(static_cast<std::size_t>(worth_shares(column.rows)));
+    share_items(column.rows, static_cast<std::int64_t>(all.size()), kBlockRows,
+                [&](std::int64_t share, std::int64_t first, std::int64_t count) {
+                  all[static_cast<std::size_t>(share)] = ends_of<T>(column.slice(first, count));
+                });
     for (const Ends<T>& own : all) all.front().add(own);
     T low = all.front().low, high = all.front().high;
     if (!all.front().any) low = high = T{0};
@@ -127,11 +127,11 @@ std::optional<RowCodes::Range> RowCodes::range_of(const KeyColumn& column, std::
 }
 
 std::optional<RowCodes> RowCodes::fit(std::span<const KeyColumn> columns,
-                                      const std::vector<bool>& null_is_key, std::int64_t threads) {
+                                      const std::vector<bool>& null_is_key) {
   RowCodes made;
   UnsignedInt128 total = 1;
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    std::optional<Range> range = range_of(columns[i], threads);
+    std::optional<Range> range = range_of(columns[i]);
     if (!range) return std::nullopt;
     range->has_null_code = null_is_key[i];
     if (columns.size() == 1 && !range->has_null_code) {

@@ -14,9 +14,9 @@ namespace bamquery {
 class RowCodes {
  public:
   /// For the keys of those rows; null is a value where `null_is_key` says so. Nothing where 64 bits are few.
-  /// `threads` may look at them.
-  static std::optional<RowCodes> fit(std::span<const KeyColumn> columns, const std::vector<bool>& null_is_key,
-                                     std::int64_t threads = 1);
+
+  static std::optional<RowCodes> fit(std::span<const KeyColumn> columns,
+                                     const std::vector<bool>& null_is_key);
 
   /// How many there are, from 0 on; 0 where they take all 64 bits.
   std::uint64_t count() const { return count_; }
@@ -37,7 +37,7 @@ class RowCodes {
     bool has_null_code;  // it follows those of values
     std::uint64_t codes() const { return span + 1 + (has_null_code ? 1 : 0); }
   };
-  static std::optional<Range> range_of(const KeyColumn& column, std::int64_t threads);
+  static std::optional<Range> range_of(const KeyColumn& column);
 
   std::vector<Range> ranges_;
   std::uint64_t count_ = 0;

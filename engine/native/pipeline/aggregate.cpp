@@ -57,6 +57,16 @@ bool precedes(AggregateKind kind, std::int64_t one, std::int64_t other) {
 
 }  // namespace
 
+void AggregateState::add(AggregateKind kind, const AggregateState& other) {
+  for (std::size_t group = 0; group < values.size(); ++group) {
+    const bool is_first = counts[group] == 0 && other.counts[group] != 0;
+    const bool precedes_own = other.counts[group] != 0 && precedes(kind, other.values[group], values[group]);
+    if (is_first || precedes_own) values[group] = other.values[group];
+  }
+  for (std::size_t group = 0; group < counts.size(); ++group) counts[group] += other.counts[group];
+  for (std::size_t group = 0; group < sums.size(); ++group) sums[group] += other.sums[group];
+}
+
 RowCounter::RowCounter(std::int64_t groups)
     : lanes_(groups <= kFewGroups ? kLanes : 1), counts_(static_cast<std::size_t>(groups) * lanes_) {}
 

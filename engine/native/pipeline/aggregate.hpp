@@ -33,6 +33,9 @@ struct AggregateState {
   std::vector<std::int64_t> counts;  ///< Rows that counted.
   std::vector<std::int64_t> values;  ///< Words of extremes and of sums of doubles.
   std::vector<WideSum> sums;
+
+  /// Takes in that of later rows, of another kind than sums of doubles.
+  void add(AggregateKind kind, const AggregateState& other);
 };
 
 /// Counts rows by group, for all aggregates together.

@@ -1,11 +1,14 @@
 #include "engine/native/pipeline/program.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 
+#include "driver/native/threads/shared_work.hpp"
 #include "engine/native/pipeline/arithmetic.hpp"
 #include "engine/native/pipeline/calendar.hpp"
 #include "engine/native/pipeline/dense_groups.hpp"
@@ -210,12 +213,45 @@ bool ProgramRun::next(std::span<const InputColumn> columns, const RowBatch& batc
   return true;
 }
 
+namespace {
+
+// Rows that are worth another thread.
+constexpr std::int64_t kLeastRows = 1 << 15;
+// Rows of each thread for every group, so that putting its groups together is little beside them.
+constexpr std::int64_t kRowsEach = 8;
+
+RowRun all_rows(const ProgramRows& rows) { return {0, 0, rows.rows}; }
+
+// Runs of rows for as many threads as are worth it; each but the first begins with a byte of a bitmap.
+std::vector<RowRun> runs_of(const ProgramRows& rows, std::int64_t least = kLeastRows) {
+  const std::int64_t parts = worth_parts(rows.rows, least);
+  std::vector<RowRun> runs{all_rows(rows)};
+  if (parts == 1) return runs;
+  std::int64_t row = 0;
+  for (std::size_t batch = 0; row < rows.rows; ++batch) {
+    const auto done = static_cast<std::int64_t>(runs.size());
+    if (row >= rows.rows * done / parts && row % 8 == 0 && row > runs.back().row) {
+      runs.back().end = row;
+      runs.push_back({batch, row, rows.rows});
+    }
+    row += rows.batches == nullptr ? kProgramRows : rows.batches->counts[batch];
+  }
+  return runs;
+}
+
+bool adds_doubles(std::span<const AggregateStep> steps) {
+  return std::ranges::any_of(
+      steps, [](const AggregateStep& step) { return step.kind == AggregateKind::kSumDoubles; });
+}
+
+}  // namespace
+
 // `sink` takes batches, and says whether it wants more.
 template <typename Sink>
-bool Program::run(const ProgramRows& rows, Sink&& sink) const {
+bool Program::run(const ProgramRows& rows, const RowRun& part, Sink&& sink) const {
   ProgramRun own(*this);
-  RowBatch batch{0, 0, 0, nullptr};
-  for (; batch.row < rows.rows; batch.row += batch.count, ++batch.number) {
+  RowBatch batch{part.batch, part.row, 0, nullptr};
+  for (; batch.row < part.end; batch.row += batch.count, ++batch.number) {
     const std::int64_t most = rows.batches == nullptr ? kProgramRows : rows.batches->counts[batch.number];
     batch.count = static_cast<std::int32_t>(std::min<std::int64_t>(most, rows.rows - batch.row));
     if (rows.batches != nullptr && rows.batches->picks != nullptr) {
@@ -229,21 +265,32 @@ bool Program::run(const ProgramRows& rows, Sink&& sink) const {
 
 std::vector<AggregateState> Program::aggregate(const ProgramRows& rows, const std::uint32_t* codes,
                                                std::int64_t groups) const {
-  std::vector<Aggregator> aggregators;
-  aggregators.reserve(aggregates_.size());
-  for (const AggregateStep& step : aggregates_) aggregators.emplace_back(step, groups);
-  RowCounter counter(groups);
-  const bool done = run(rows, [&](Register* registers, std::int64_t row, std::int32_t count) {
-    const std::uint32_t* const own = codes == nullptr ? nullptr : codes + row;
-    counter.add(own, count);
-    for (Aggregator& aggregator : aggregators) aggregator.add(registers, own, count);
-    return true;
+  // Doubles are added in the order of all rows.
+  const std::int64_t least =
+      adds_doubles(aggregates_) ? rows.rows + 1 : std::max(kLeastRows, kRowsEach * groups);
+  const std::vector<RowRun> runs = runs_of(rows, least);
+  std::vector<std::vector<AggregateState>> parts(runs.size());
+  share_parts(static_cast<std::int64_t>(runs.size()), [&](std::int64_t part) {
+    std::vector<Aggregator> aggregators;
+    aggregators.reserve(aggregates_.size());
+    for (const AggregateStep& step : aggregates_) aggregators.emplace_back(step, groups);
+    RowCounter counter(groups);
+    const auto at = static_cast<std::size_t>(part);
+    const bool done = run(rows, runs[at], [&](Register* registers, std::int64_t row, std::int32_t count) {
+      const std::uint32_t* const own = codes == nullptr ? nullptr : codes + row;
+      counter.add(own, count);
+      for (Aggregator& aggregator : aggregators) aggregator.add(registers, own, count);
+      return true;
+    });
+    if (!done) return;
+    const std::vector<std::int64_t> counts = counter.finish();
+    for (Aggregator& aggregator : aggregators) parts[at].push_back(aggregator.finish(counts));
   });
-  std::vector<AggregateState> states;
-  if (!done) return states;
-  const std::vector<std::int64_t> counts = counter.finish();
-  for (Aggregator& aggregator : aggregators) states.push_back(aggregator.finish(counts));
-  return states;
+  for (std::size_t part = 1; part < parts.size(); ++part) {
+    if (parts[0].size() < aggregates_.size() || parts[part].size() < aggregates_.size()) return {};
+    for (std::size_t i = 0; i < aggregates_.size(); ++i) parts[0][i].add(aggregates_[i].kind, parts[part][i]);
+  }
+  return std::move(parts[0]);
 }
 
 GroupedStates Program::group(const ProgramRows& rows, std::uint32_t* codes) const {
@@ -257,7 +304,7 @@ GroupedStates Program::group(const ProgramRows& rows, std::uint32_t* codes) cons
   std::vector<const Register*> keys(outputs_.size());
   std::array<std::uint32_t, kProgramRows> own;
   bool fits = true;
-  const bool done = run(rows, [&](Register* registers, std::int64_t row, std::int32_t count) {
+  const bool done = run(rows, all_rows(rows), [&](Register* registers, std::int64_t row, std::int32_t count) {
     for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = &registers[outputs_[i]];
     std::uint32_t* const numbers = codes == nullptr ? own.data() : codes + row;
     fits = dense.number(keys, count, numbers);
@@ -293,25 +340,50 @@ GroupedStates Program::group(const ProgramRows& rows, std::uint32_t* codes) cons
 bool Program::evaluate(const ProgramRows& rows, std::span<const OutputColumn> outputs,
                        std::span<std::int64_t> nulls) const {
   std::fill(nulls.begin(), nulls.end(), 0);
-  return run(rows, [&](Register* registers, std::int64_t row, std::int32_t count) {
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      nulls[i] += store_rows(registers[outputs_[i]], outputs[i], row, count);
-    }
-    return true;
+  const std::vector<RowRun> runs = runs_of(rows);
+  std::mutex mutex;
+  std::atomic<bool> done = true;
+  share_parts(static_cast<std::int64_t>(runs.size()), [&](std::int64_t part) {
+    std::vector<std::int64_t> own(outputs.size());
+    const auto& of_part = runs[static_cast<std::size_t>(part)];
+    const bool all = run(rows, of_part, [&](Register* registers, std::int64_t row, std::int32_t count) {
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        own[i] += store_rows(registers[outputs_[i]], outputs[i], row, count);
+      }
+      return true;
+    });
+    if (!all) done = false;
+    const std::lock_guard lock(mutex);
+    for (std::size_t i = 0; i < outputs.size(); ++i) nulls[i] += own[i];
   });
+  return done;
 }
 
 std::int64_t Program::select(const ProgramRows& rows, std::int64_t* positions) const {
-  std::int64_t found = 0;
-  const bool done = run(rows, [&](Register* registers, std::int64_t row, std::int32_t count) {
-    const auto& flags = registers[outputs_[0]].flags;  // those of null rows are 0
-    for (std::int32_t i = 0; i < count; ++i) {
-      positions[found] = row + i;
-      found += flags[static_cast<std::size_t>(i)];
-    }
-    return true;
+  const std::vector<RowRun> runs = runs_of(rows);
+  std::vector<std::int64_t> counts(runs.size(), -1);
+  share_parts(static_cast<std::int64_t>(runs.size()), [&](std::int64_t part) {
+    const auto at = static_cast<std::size_t>(part);
+    std::int64_t* const own = positions + runs[at].row;
+    std::int64_t found = 0;
+    const bool done = run(rows, runs[at], [&](Register* registers, std::int64_t row, std::int32_t count) {
+      const auto& flags = registers[outputs_[0]].flags;  // those of null rows are 0
+      for (std::int32_t i = 0; i < count; ++i) {
+        own[found] = row + i;
+        found += flags[static_cast<std::size_t>(i)];
+      }
+      return true;
+    });
+    if (done) counts[at] = found;
   });
-  return done ? found : -1;
+  std::int64_t found = 0;
+  for (std::size_t at = 0; at < runs.size(); ++at) {
+    if (counts[at] < 0) return -1;
+    const std::int64_t* const own = positions + runs[at].row;
+    if (found < runs[at].row) std::copy(own, own + counts[at], positions + found);
+    found += counts[at];
+  }
+  return found;
 }
 
 }  // namespace bamquery

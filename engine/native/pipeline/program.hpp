@@ -58,6 +58,13 @@ struct GroupedStates {
 
 class ProgramRun;
 
+/// Some of the rows that a program is run over, by one thread: whole batches.
+struct RowRun {
+  std::size_t batch;  ///< The number of the first.
+  std::int64_t row;   ///< Its first row.
+  std::int64_t end;   ///< Behind the last one's.
+};
+
 class Program {
  public:
   /// Raises std::invalid_argument where an instruction reads what was not written before, is of the wrong
@@ -91,7 +98,7 @@ class Program {
   friend class ProgramRun;
 
   template <typename Sink>
-  bool run(const ProgramRows& rows, Sink&& sink) const;
+  bool run(const ProgramRows& rows, const RowRun& part, Sink&& sink) const;
   void require_shape(std::uint32_t index, Shape shape) const;
 
   std::vector<Instruction> constants_;  // once a run

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <list>
 #include <memory>
 #include <numeric>
 #include <stdexcept>
 
+#include "driver/native/threads/shared_work.hpp"
 #include "storage/native/packed/decode.hpp"
 #include "storage/native/packed/selecting/compare.hpp"
 
@@ -14,6 +16,10 @@ namespace bamquery {
 namespace {
 
 constexpr std::size_t kWords = VectorMask{}.size();
+// Turns of so many vectors: payloads of a few columns stay in a processor's own cache.
+constexpr std::size_t kSelectionTurn = 32;
+// Vectors that are worth another thread.
+constexpr std::int64_t kLeastVectors = 2 * kSelectionTurn;
 
 std::int32_t count_rows(const VectorMask& mask) {
   std::int32_t count = 0;
@@ -82,8 +88,7 @@ class Selecting {
  public:
   Selecting(std::span<ColumnVectors> columns, std::span<const SelectionStep> steps,
             const SelectionRows& asked)
-      : columns_(columns), steps_(steps), alive_(columns, asked) {
-    found_.steps.resize(steps.size());
+      : columns_(columns), steps_(steps), alive_(columns, asked), counts_(steps.size()) {
     most_inputs_ = 1;
     for (const SelectionStep& step : steps) {
       runs_.push_back(step.program == nullptr ? nullptr : std::make_unique<ProgramRun>(*step.program));
@@ -99,7 +104,7 @@ class Selecting {
     for (ColumnVectors& column : columns_) column.begin_turn(first);
     for (std::size_t s = 0; s < steps_.size(); ++s) {
       const SelectionStep& step = steps_[s];
-      StepCounts& counts = found_.steps[s];
+      StepCounts& counts = counts_[s];
       turn_.clear();
       for (std::size_t v = first; v < end; ++v) {
         if (alive_.count(v) == 0) continue;
@@ -118,7 +123,7 @@ class Selecting {
       } else if (step.program == nullptr) {
         compare(step, first);
       } else if (!compute(s, first)) {
-        found_.failed = static_cast<std::int64_t>(s);
+        failed_ = static_cast<std::int64_t>(s);
         return false;
       }
       for (const std::uint32_t place : turn_) counts.rows_out += alive_.count(first + place);
@@ -126,29 +131,31 @@ class Selecting {
     return true;
   }
 
-  RowSelection finish(const SelectionRows& asked, bool located) {
-    found_.count = alive_.total();
-    std::int64_t all = 0;
-    for (std::size_t v = 0; v < alive_.vectors(); ++v) all += columns_[0].rows_of(v);
-    found_.all =
-        asked.rows == nullptr ? found_.count == all : found_.count == static_cast<std::int64_t>(asked.count);
-    if (!located || found_.all) return std::move(found_);
-    found_.rows.resize(static_cast<std::size_t>(found_.count));
-    std::int64_t* next = found_.rows.data();
+  // How many rows pass, and whether all that were asked about do.
+  std::int64_t count() const { return alive_.total(); }
+  bool all(const SelectionRows& asked) const {
+    if (asked.rows != nullptr) return count() == static_cast<std::int64_t>(asked.count);
+    std::int64_t rows = 0;
+    for (std::size_t v = 0; v < alive_.vectors(); ++v) rows += columns_[0].rows_of(v);
+    return count() == rows;
+  }
+
+  // Writes the ids of those that pass.
+  void store(const SelectionRows& asked, std::int64_t* next) const {
     for (std::size_t v = 0; v < alive_.vectors(); ++v) {
       if (alive_.count(v) > 0) next = store_rows(alive_.mask(v), asked.vectors[v] * kVectorRows, next);
     }
-    return std::move(found_);
   }
 
   std::size_t vectors() const { return alive_.vectors(); }
-  RowSelection fail() { return std::move(found_); }
+  std::span<const StepCounts> counts() const { return counts_; }
+  // Number of the program that could not compute some row.
+  std::int64_t failed() const { return failed_; }
 
  private:
   bool load(const SelectionStep& step) {
     for (std::size_t i = 0; i < step.columns.size(); ++i) {
       if (columns_[step.columns[i]].load(turn_, loaded_[i])) continue;
-      found_.mismatch = static_cast<std::int64_t>(step.columns[i]);
       return false;
     }
     return true;
@@ -255,7 +262,8 @@ class Selecting {
   std::span<ColumnVectors> columns_;
   std::span<const SelectionStep> steps_;
   AliveRows alive_;
-  RowSelection found_;
+  std::vector<StepCounts> counts_;
+  std::int64_t failed_ = -1;
   std::size_t most_inputs_;
   std::vector<std::unique_ptr<ProgramRun>> runs_;
   std::vector<std::uint32_t> turn_;  // places of the vectors that a step looks at
@@ -267,15 +275,140 @@ class Selecting {
   std::unique_ptr<Register> register_;
 };
 
+// A run of the vectors, by one thread.
+class Run {
+ public:
+  Run(const SelectionColumns& columns, std::span<const SelectionStep> steps, const SelectionRows& rows)
+      : rows_(rows), steps_(steps.begin(), steps.end()) {
+    columns_.reserve(columns.columns.size());
+    for (std::size_t i = 0; i < columns.columns.size(); ++i) {
+      columns_.emplace_back(columns.file, columns.columns[i], rows.vectors, kSelectionTurn, columns.kept[i]);
+    }
+    const bool reads_all = !steps.empty() && steps[0].certain.empty() && rows.rows == nullptr;
+    if (reads_all) {
+      for (const std::size_t column : steps[0].columns) columns_[column].expect_all();
+    }
+    for (SelectionStep& step : steps_) {
+      // What a predicate has found out is for one thread.
+      if (step.predicate != nullptr) step.predicate = &predicates_.emplace_back(*step.predicate);
+    }
+    selecting_ = std::make_unique<Selecting>(columns_, steps_, rows_);
+  }
+
+  // False where nothing more is to be said.
+  bool select() {
+    for (std::size_t first = 0; first < selecting_->vectors(); first += kSelectionTurn) {
+      if (!selecting_->take_turn(first)) return false;
+    }
+    return true;
+  }
+
+  const Selecting& selecting() const { return *selecting_; }
+  bool all() const { return selecting_->all(rows_); }
+  void store(std::int64_t* next) const { selecting_->store(rows_, next); }
+  ColumnVectors& column(std::size_t i) { return columns_[i]; }
+
+ private:
+  SelectionRows rows_;
+  std::vector<SelectionStep> steps_;
+  std::list<PackedPredicate> predicates_;
+  std::vector<ColumnVectors> columns_;
+  std::unique_ptr<Selecting> selecting_;
+};
+
+// Steps and rows as they are for vectors from `first` on.
+std::vector<SelectionStep> steps_of(std::span<const SelectionStep> steps, std::size_t first,
+                                    std::size_t count) {
+  std::vector<SelectionStep> own(steps.begin(), steps.end());
+  for (SelectionStep& step : own) {
+    if (!step.certain.empty()) step.certain = step.certain.subspan(first, count);
+  }
+  return own;
+}
+
+SelectionRows rows_of(const SelectionRows& rows, std::size_t first, std::size_t count) {
+  SelectionRows own{rows.vectors.subspan(first, count)};
+  if (rows.rows == nullptr) return own;
+  // Rows before the first vector are the first run's, and those behind the last one the last run's: either
+  // says that they are in none.
+  const auto before = [&](std::size_t vector) {
+    if (vector == 0) return rows.rows;
+    if (vector == rows.vectors.size()) return rows.rows + rows.count;
+    return std::lower_bound(rows.rows, rows.rows + rows.count, rows.vectors[vector] * kVectorRows);
+  };
+  own.rows = before(first);
+  own.count = static_cast<std::size_t>(std::max<std::ptrdiff_t>(before(first + count) - own.rows, 0));
+  return own;
+}
+
+SelectedVectors gather_reads(std::span<const std::unique_ptr<Run>> runs, std::size_t column, bool kept) {
+  SelectedVectors found;
+  std::vector<const ColumnVectors*> parts;
+  for (const auto& run : runs) {
+    ColumnVectors& own = run->column(column);
+    parts.push_back(&own);
+    if (found.mismatch < 0) found.mismatch = own.mismatch();
+    found.vectors.insert(found.vectors.end(), own.read().begin(), own.read().end());
+    found.lengths.insert(found.lengths.end(), own.lengths().begin(), own.lengths().end());
+  }
+  found.counts = ColumnVectors::count(parts);
+  if (!kept) return found;
+  for (const auto& run : runs) {
+    std::vector<std::byte> own = run->column(column).take_payload();
+    if (runs.size() == 1) {
+      found.payload = std::move(own);
+    } else {
+      if (found.payload.empty()) {
+        found.payload.reserve(static_cast<std::size_t>(
+            std::accumulate(found.lengths.begin(), found.lengths.end(), std::int64_t{0})));
+      }
+      found.payload.insert(found.payload.end(), own.begin(), own.end());
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
-RowSelection select_rows(std::span<ColumnVectors> columns, std::span<const SelectionStep> steps,
-                         const SelectionRows& rows, bool located) {
-  Selecting selecting(columns, steps, rows);
-  for (std::size_t first = 0; first < selecting.vectors(); first += kSelectionTurn) {
-    if (!selecting.take_turn(first)) return selecting.fail();
+RowSelection select_rows(const SelectionColumns& columns, std::span<const SelectionStep> steps,
+                         const SelectionRows& rows, bool located, std::vector<SelectedVectors>& reads) {
+  const auto vectors = static_cast<std::int64_t>(rows.vectors.size());
+  std::vector<std::unique_ptr<Run>> runs(static_cast<std::size_t>(worth_parts(vectors, kLeastVectors)));
+  const auto count = static_cast<std::int64_t>(runs.size());
+  share_items(vectors, count, kSelectionTurn, [&](std::int64_t part, std::int64_t first, std::int64_t own) {
+    const auto begin = static_cast<std::size_t>(first), size = static_cast<std::size_t>(own);
+    auto run = std::make_unique<Run>(columns, steps_of(steps, begin, size), rows_of(rows, begin, size));
+    run->select();
+    runs[static_cast<std::size_t>(part)] = std::move(run);
+  });
+  RowSelection found;
+  found.steps.resize(steps.size());
+  found.all = true;
+  std::vector<std::int64_t> begins;
+  for (const auto& run : runs) {
+    const Selecting& own = run->selecting();
+    if (found.failed < 0) found.failed = own.failed();
+    begins.push_back(found.count);
+    found.count += own.count();
+    found.all = found.all && run->all();
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+      found.steps[s].rows_in += own.counts()[s].rows_in;
+      found.steps[s].rows_out += own.counts()[s].rows_out;
+      found.steps[s].string_bytes += own.counts()[s].string_bytes;
+    }
   }
-  return selecting.finish(rows, located);
+  bool is_right = found.failed < 0;
+  for (std::size_t i = 0; i < columns.columns.size(); ++i) {
+    reads.push_back(gather_reads(runs, i, columns.kept[i]));
+    is_right = is_right && reads.back().mismatch < 0;
+  }
+  if (!is_right || !located || found.all) return found;
+  found.rows.resize(static_cast<std::size_t>(found.count));
+  share_parts(count, [&](std::int64_t part) {
+    const auto at = static_cast<std::size_t>(part);
+    runs[at]->store(found.rows.data() + begins[at]);
+  });
+  return found;
 }
 
 }  // namespace bamquery

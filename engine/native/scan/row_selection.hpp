@@ -44,18 +44,31 @@ struct RowSelection {
   bool all = false;                ///< Whether all do.
   std::vector<StepCounts> steps;
   std::int64_t failed = -1;  ///< Number of a program that cannot compute some row; nothing else is said then.
-  std::int64_t mismatch = -1;  ///< Number of a column of which a vector does not have its checksum.
 };
 
-/// Turns of so many vectors: payloads of a few columns stay in a processor's own cache.
-inline constexpr std::size_t kSelectionTurn = 32;
+/// Columns that steps look at, and of which of them payloads are wanted later on.
+struct SelectionColumns {
+  const BlockFile& file;
+  std::span<const StoredPackedColumn> columns;
+  std::span<const bool> kept;
+};
+
+/// What was read of a column.
+struct SelectedVectors {
+  std::vector<std::int64_t> vectors;  ///< Their numbers.
+  std::vector<std::int64_t> lengths;  ///< Bytes of each.
+  std::vector<std::byte> payload;     ///< Of kept columns: end to end.
+  ReadCounts counts;
+  std::int64_t mismatch = -1;  ///< The first that does not have its checksum.
+};
 
 /// Takes steps in their order, each for rows that have passed those before: vectors without such are not read
-/// for it. `columns` have `kSelectionTurn` vectors in a turn, and the vectors as candidates. `located`:
-/// whether ids are wanted.
+/// for it. Runs of vectors are shared with free threads. `located`: whether ids are wanted; `reads` gets what
+/// was read of each column.
 ///
-/// Raises std::invalid_argument where rows do not ascend or are in none of the vectors.
-RowSelection select_rows(std::span<ColumnVectors> columns, std::span<const SelectionStep> steps,
-                         const SelectionRows& rows, bool located);
+/// Raises std::invalid_argument where parameters are impossible, or rows do not ascend or are in none of the
+/// vectors.
+RowSelection select_rows(const SelectionColumns& columns, std::span<const SelectionStep> steps,
+                         const SelectionRows& rows, bool located, std::vector<SelectedVectors>& reads);
 
 }  // namespace bamquery

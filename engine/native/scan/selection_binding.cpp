@@ -81,7 +81,7 @@ class Steps {
   std::vector<SelectionStep> steps_;
 };
 
-py::tuple result_of(RowSelection&& found, std::vector<ColumnVectors>& columns, std::span<const bool> kept,
+py::tuple result_of(RowSelection&& found, std::vector<SelectedVectors>& columns, std::span<const bool> kept,
                     bool located) {
   py::list steps;
   for (const StepCounts& step : found.steps) {
@@ -89,13 +89,12 @@ py::tuple result_of(RowSelection&& found, std::vector<ColumnVectors>& columns, s
   }
   py::list reads;
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    ColumnVectors& column = columns[i];
-    const ReadCounts counts = column.count();
+    SelectedVectors& column = columns[i];
     py::object payload = py::none();
-    const std::vector<std::int64_t> lengths = column.lengths();
-    if (kept[i]) payload = array_of<std::uint8_t>(column.take_payload());
-    reads.append(py::make_tuple(copy_of(column.read()), copy_of(lengths), payload, counts.commands,
-                                counts.blocks, column.mismatch()));
+    if (kept[i]) payload = array_of<std::uint8_t>(std::move(column.payload));
+    reads.append(py::make_tuple(array_of<std::int64_t>(std::move(column.vectors)),
+                                array_of<std::int64_t>(std::move(column.lengths)), payload,
+                                column.counts.commands, column.counts.blocks, column.mismatch));
   }
   const std::int64_t count = found.count;
   py::object rows = py::none();
@@ -115,24 +114,17 @@ py::tuple py_select_rows(const SharedFile& file, const std::vector<const HeldPac
   const Steps steps(asked, stored, static_cast<std::size_t>(vectors.size()));
   SelectionRows selected{as_span(vectors)};
   if (rows) selected = {as_span(vectors), rows->data(), static_cast<std::size_t>(rows->size())};
-  std::vector<ColumnVectors> columns;
-  columns.reserve(stored.size());
   const auto flags = std::make_unique<bool[]>(kept.size());
   std::copy(kept.begin(), kept.end(), flags.get());
+  const std::span<const bool> kept_flags(flags.get(), kept.size());
   RowSelection found;
+  std::vector<SelectedVectors> reads;
   {
     const py::gil_scoped_release unlocked;
     const auto opened = file.acquire();
-    for (std::size_t i = 0; i < stored.size(); ++i) {
-      columns.emplace_back(*opened, stored[i], selected.vectors, kSelectionTurn, flags[i]);
-    }
-    const bool reads_all = !steps.steps().empty() && steps.steps()[0].certain.empty() && !rows;
-    if (reads_all) {
-      for (const std::size_t column : steps.steps()[0].columns) columns[column].expect_all();
-    }
-    found = select_rows(columns, steps.steps(), selected, located);
+    found = select_rows({*opened, stored, kept_flags}, steps.steps(), selected, located, reads);
   }
-  return result_of(std::move(found), columns, {flags.get(), kept.size()}, located);
+  return result_of(std::move(found), reads, kept_flags, located);
 }
 
 }  // namespace

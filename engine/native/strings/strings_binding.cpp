@@ -7,12 +7,16 @@
 
 #include "driver/native/bindings/bindings.hpp"
 #include "driver/native/bindings/buffers.hpp"
+#include "driver/native/threads/shared_work.hpp"
 #include "engine/native/strings/match_parts.hpp"
 
 namespace py = pybind11;
 
 namespace bamquery {
 namespace {
+
+// Rows that are worth another thread.
+constexpr std::int64_t kLeastRows = 1 << 15;
 
 py::array_t<std::uint8_t> py_match_parts(const py::object& offsets, const py::object& data, std::size_t begin,
                                          std::size_t rows, const std::vector<std::string>& parts,
@@ -34,7 +38,22 @@ py::array_t<std::uint8_t> py_match_parts(const py::object& offsets, const py::ob
     ascends &= static_cast<std::uint64_t>(all.back()) <= data_view.bytes().size();
     if (ascends) {
       const auto* bytes = reinterpret_cast<const char*>(data_view.bytes().data());
-      match_parts({parts, at_start, at_end}, all, bytes, shift, out);
+      const PatternParts pattern{parts, at_start, at_end};
+      const auto count = static_cast<std::int64_t>(rows);
+      // Runs of rows that begin with a byte of the bits, but for the first.
+      const auto begin_of = [&](std::int64_t run) {
+        return run == 0 ? std::int64_t{0} : 8 * run - static_cast<std::int64_t>(shift % 8);
+      };
+      const std::int64_t bytes_of = (count + static_cast<std::int64_t>(shift % 8) + 7) / 8;
+      share_items(bytes_of, worth_parts(count, kLeastRows), 1,
+                  [&](std::int64_t, std::int64_t first, std::int64_t own) {
+                    if (own == 0) return;
+                    const std::int64_t row = begin_of(first), stop = std::min(begin_of(first + own), count);
+                    match_parts(
+                        pattern,
+                        all.subspan(static_cast<std::size_t>(row), static_cast<std::size_t>(stop - row) + 1),
+                        bytes, shift + static_cast<std::size_t>(row), out);
+                  });
     }
   }
   require(ascends, "offsets do not ascend, or data is too small");

@@ -47,14 +47,14 @@ _Frame_contra = TypeVar("_Frame_contra", contravariant=True)
 class DenseKeysDevice(Protocol[_Frame_contra]):
     """A device whose join tables are small, and fast to make and to look up in, where keys are dense."""
 
-    def are_dense_keys(self, keys: Sequence[_Frame_contra], threads: int) -> bool:
-        """Whether the keys of all frames together are numbers near each other; `threads` look at them."""
+    def are_dense_keys(self, keys: Sequence[_Frame_contra]) -> bool:
+        """Whether the keys of all frames together are numbers near each other."""
         ...
 
-    def join_table_by_threads(
-        self, keys: _Frame_contra, nulls_equal: Sequence[bool], threads: int
+    def join_table_of_owned(
+        self, keys: _Frame_contra, nulls_equal: Sequence[bool]
     ) -> JoinTable[_Frame_contra]:
-        """As `Device.join_table`; so many threads work on it, and the keys own their memory."""
+        """As `Device.join_table`; the keys own their memory, and Ctrl-C need not wait for many of them."""
         ...
 
 
@@ -182,11 +182,11 @@ def make_build_side(
 def _make_table(
     context: ExecutionContext[Frame], keys: Frame, nulls_equal: Sequence[bool]
 ) -> JoinTable[Frame]:
-    """What finds rows, made by all threads, as nothing else goes on meanwhile; few are not worth one."""
+    """What finds rows."""
     device = context.device
-    if context.threads == 1 or not isinstance(device, DenseKeysDevice):
+    if not isinstance(device, DenseKeysDevice):
         return device.join_table(keys, nulls_equal)
-    table: JoinTable[Frame] = device.join_table_by_threads(keys, nulls_equal, context.threads)
+    table: JoinTable[Frame] = device.join_table_of_owned(keys, nulls_equal)
     return table
 
 

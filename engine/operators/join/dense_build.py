@@ -31,10 +31,10 @@ def make_dense_build(
     if not isinstance(device, DenseKeysDevice):
         return None
     keys = [device.evaluate(condition.build_keys, frame) for frame in frames]
-    if not device.are_dense_keys(keys, context.threads):
+    if not device.are_dense_keys(keys):
         return None
     rows = concatenate_columns(context, frames, columns)
     found = device.evaluate(condition.build_keys, rows)
-    table: JoinTable[Frame] = device.join_table_by_threads(found, condition.nulls_equal, context.threads)
+    table: JoinTable[Frame] = device.join_table_of_owned(found, condition.nulls_equal)
     reserve_actual(memory, device.nbytes(rows) + device.nbytes(found) + table.nbytes)
     return BuildSide(rows, table, device.row_count(rows), has_nulls=False)

@@ -27,8 +27,8 @@ class KeyBounds(ABC, Generic[Frame]):
     def add(self, keys: Frame, *, distinct: bool) -> pa.Array[Any] | None:
         """Take a frame of one column; gives each of its values once, if wanted."""
 
-    def add_all(self, frames: Sequence[Frame], threads: int, *, distinct: bool) -> Sequence[pa.Array[Any]]:
-        """Take several such frames, on `threads` if it can; gives arrays that have each value, if wanted."""
+    def add_all(self, frames: Sequence[Frame], *, distinct: bool) -> Sequence[pa.Array[Any]]:
+        """Take several such frames; gives arrays that have each value, if wanted."""
         found = [self.add(keys, distinct=distinct) for keys in frames]
         return [values for values in found if values is not None]
 
@@ -48,17 +48,15 @@ class _NumberBounds(KeyBounds[Frame]):
 
     def add(self, keys: Frame, *, distinct: bool) -> pa.Array[Any] | None:
         column = self._device.to_arrow(keys, self._fields).column(0)
-        return self._summarize([column], 1, distinct=distinct)
+        return self._summarize([column], distinct=distinct)
 
-    def add_all(self, frames: Sequence[Frame], threads: int, *, distinct: bool) -> Sequence[pa.Array[Any]]:
+    def add_all(self, frames: Sequence[Frame], *, distinct: bool) -> Sequence[pa.Array[Any]]:
         columns = [self._device.to_arrow(keys, self._fields).column(0) for keys in frames]
-        found = self._summarize(columns, threads, distinct=distinct) if columns else None
+        found = self._summarize(columns, distinct=distinct) if columns else None
         return [] if found is None else [found]
 
-    def _summarize(
-        self, columns: Sequence[pa.Array[Any]], threads: int, *, distinct: bool
-    ) -> pa.Array[Any] | None:
-        summary = summarize_numbers(columns, distinct=distinct, threads=threads)
+    def _summarize(self, columns: Sequence[pa.Array[Any]], *, distinct: bool) -> pa.Array[Any] | None:
+        summary = summarize_numbers(columns, distinct=distinct)
         self._count += summary.count
         self._bounds.append(summary.bounds)
         return summary.distinct

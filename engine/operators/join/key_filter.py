@@ -144,7 +144,6 @@ class KeySummary(Closeable, Generic[Frame]):
     ) -> None:
         device = context.device
         self._device = device
-        self._threads = context.threads
         self._memory = context.memory.reservation("keys of a JOIN", spare=True)
         self._is_published = False
         self._keys = {
@@ -169,18 +168,18 @@ class KeySummary(Closeable, Generic[Frame]):
             key.add(frame)
 
     def add_all(self, frames: Sequence[Frame]) -> None:
-        """Take all build rows that there are, on all of the query's threads.
+        """Take all build rows that there are.
 
         Raises:
             ExecutionError: a key cannot be computed.
         """
         for key in self._keys.values():
-            key.add_all(frames, self._threads)
+            key.add_all(frames)
 
     def add_all_keys(self, frames: Sequence[Frame]) -> None:
         """Take all build keys that there are, each of them a column, in the same way."""
         for number, key in self._keys.items():
-            key.add_all_columns([self._device.select(keys, [number]) for keys in frames], self._threads)
+            key.add_all_columns([self._device.select(keys, [number]) for keys in frames])
 
     def add_keys(self, keys: Frame) -> None:
         """Take build keys, each of them a column."""
@@ -235,12 +234,12 @@ class _OneKeySummary(Generic[Frame]):
     def add(self, frame: Frame) -> None:
         self.add_column(self._device.evaluate([self._key], frame))
 
-    def add_all(self, frames: Sequence[Frame], threads: int) -> None:
-        self.add_all_columns([self._device.evaluate([self._key], frame) for frame in frames], threads)
+    def add_all(self, frames: Sequence[Frame]) -> None:
+        self.add_all_columns([self._device.evaluate([self._key], frame) for frame in frames])
 
-    def add_all_columns(self, keys: Sequence[Frame], threads: int) -> None:
+    def add_all_columns(self, keys: Sequence[Frame]) -> None:
         self._count(sum(map(self._device.row_count, keys)))
-        for found in self._bounds.add_all(keys, threads, distinct=self._names_values):
+        for found in self._bounds.add_all(keys, distinct=self._names_values):
             self._keep(found)
 
     def add_column(self, keys: Frame) -> None:

@@ -28,12 +28,10 @@ class NumberSummary:
     distinct: pa.Array[Any] | None
 
 
-def summarize_numbers(columns: Sequence[pa.Array[Any]], *, distinct: bool, threads: int = 1) -> NumberSummary:
-    """Of columns, one at least, of one type whose values are counted (`is_counted`), by so many threads."""
+def summarize_numbers(columns: Sequence[pa.Array[Any]], *, distinct: bool) -> NumberSummary:
+    """Of columns, one at least, of one type whose values are counted (`is_counted`)."""
     kind = columns[0].type
-    count, bounds, once = native.summarize_numbers(
-        [_key_column(column) for column in columns], distinct, threads
-    )
+    count, bounds, once = native.summarize_numbers([_key_column(column) for column in columns], distinct)
     if distinct and once is None:
         values = np.concatenate([_stored_values(column.drop_null()) for column in columns])
         ordered = np.sort(values)  # a third of the time that hashes take

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <functional>
 #include <list>
+#include <memory>
 #include <numeric>
 #include <vector>
 
 #include "driver/native/bindings/bindings.hpp"
+#include "driver/native/threads/shared_work.hpp"
 #include "storage/native/kinds.hpp"
 #include "storage/native/packed/decode.hpp"
 #include "storage/native/packed/selecting/column_vectors.hpp"
@@ -64,6 +66,8 @@ std::vector<KeyTerm> key_terms(ValueKind kind, std::span<const std::int64_t> ter
 namespace {
 
 constexpr std::size_t kTurn = 32;
+// Vectors that are worth another thread.
+constexpr std::int64_t kLeastVectors = 64;
 
 // What becomes of a column's rows.
 enum class Wanted : std::uint8_t {
@@ -139,26 +143,51 @@ std::size_t value_bytes(ValueKind kind, std::int64_t rows) {
   return static_cast<std::size_t>(rows) * width;
 }
 
-void decode_vectors(const BlockFile& file, Request& request) {
-  ColumnVectors vectors(file, request.column, request.places, kTurn, false);
+// What was read of a run of a request's vectors.
+struct DecodedRun {
+  std::unique_ptr<ColumnVectors> vectors;
+  std::int64_t nulls = 0;
+};
+
+// Decodes vectors from `begin` on, all before which are full.
+DecodedRun decode_run(const BlockFile& file, const Request& request, std::size_t begin, std::size_t size) {
+  const auto places = request.places.subspan(begin, size);
+  DecodedRun run{std::make_unique<ColumnVectors>(file, request.column, places, kTurn, false)};
+  ColumnVectors& vectors = *run.vectors;
   vectors.expect_all();
   LoadedVectors loaded;
   std::vector<std::uint32_t> turn(kTurn);
   std::iota(turn.begin(), turn.end(), 0u);
-  std::int64_t row = 0;
-  for (std::size_t first = 0; first < request.places.size(); first += kTurn) {
-    const std::size_t count = std::min(kTurn, request.places.size() - first);
+  auto row = static_cast<std::int64_t>(begin) * kVectorRows;
+  for (std::size_t first = 0; first < size; first += kTurn) {
+    const std::size_t count = std::min(kTurn, size - first);
     vectors.begin_turn(first);
     if (!vectors.load(std::span(turn).first(count), loaded)) break;
     // Vectors before the last one are full, so that turns begin with a byte.
     const std::size_t at = value_bytes(request.column.kind, row);
-    request.nulls +=
+    run.nulls +=
         unpack_vectors(request.column.kind, loaded.payload, loaded.starts, loaded.vectors, loaded.rows,
                        request.column.scale, request.values.data() + at, request.bitmap + row / 8);
     row += std::accumulate(loaded.rows.begin(), loaded.rows.end(), std::int64_t{0});
   }
-  request.counts = vectors.count();
-  request.mismatch = vectors.mismatch();
+  return run;
+}
+
+void decode_vectors(const BlockFile& file, Request& request) {
+  const auto vectors = static_cast<std::int64_t>(request.places.size());
+  std::vector<DecodedRun> runs(static_cast<std::size_t>(worth_parts(vectors, kLeastVectors)));
+  share_items(vectors, static_cast<std::int64_t>(runs.size()), static_cast<std::int64_t>(kTurn),
+              [&](std::int64_t part, std::int64_t first, std::int64_t count) {
+                runs[static_cast<std::size_t>(part)] = decode_run(
+                    file, request, static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+              });
+  std::vector<const ColumnVectors*> parts;
+  for (const DecodedRun& run : runs) {
+    parts.push_back(run.vectors.get());
+    request.nulls += run.nulls;
+    if (request.mismatch < 0) request.mismatch = run.vectors->mismatch();
+  }
+  request.counts = ColumnVectors::count(parts);
 }
 
 void carry_out(const BlockFile& file, Request& request) {

@@ -1,8 +1,11 @@
 #include "storage/native/packed/decode.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <numeric>
 
+#include "driver/native/threads/shared_work.hpp"
 #include "storage/native/bitmap.hpp"
 #include "storage/native/packed/decode_values.hpp"
 
@@ -195,17 +198,29 @@ std::uint32_t decode_vector(SimdLevel level, const Payload& payload, const Packe
   return decode_codes<T, std::uint64_t>(level, payload, vector, rows, scale, out, valid);
 }
 
-std::int64_t unpack_vectors(ValueKind kind, std::span<const std::byte> payload,
-                            std::span<const std::int64_t> starts, std::span<const PackedVector> vectors,
-                            std::span<const std::int64_t> rows, const PackedScale& scale, std::byte* values,
-                            std::uint8_t* bitmap) {
+namespace {
+
+// Vectors that are worth another thread.
+constexpr std::int64_t kLeastSharedVectors = 64;
+
+// Whether all but the last have as many rows as a vector can.
+bool are_full(std::span<const std::int64_t> rows) {
+  return std::all_of(rows.begin(), rows.empty() ? rows.end() : rows.end() - 1,
+                     [](std::int64_t count) { return count == kPackedVectorRows; });
+}
+
+// Of vectors [begin, end), all before which are full.
+std::int64_t unpack_run(ValueKind kind, std::span<const std::byte> payload,
+                        std::span<const std::int64_t> starts, std::span<const PackedVector> vectors,
+                        std::span<const std::int64_t> rows, const PackedScale& scale, std::byte* values,
+                        std::uint8_t* bitmap, std::size_t begin, std::size_t end) {
   const SimdLevel level = simd_level();
   const PackedKind packed = packed_kind(kind);
   return with_packed_type(kind, [&]<typename T>(T) {
     const bool in_place = packed.width == sizeof(T) && kind != ValueKind::kBool;
-    std::int64_t row = 0;
+    std::int64_t row = static_cast<std::int64_t>(begin) * kPackedVectorRows;
     std::int64_t nulls = 0;
-    for (std::size_t v = 0; v < vectors.size(); ++v) {
+    for (std::size_t v = begin; v < end; ++v) {
       const Payload found(payload, starts[v], vectors[v], rows[v], packed, static_cast<std::int64_t>(v));
       const auto count_of = static_cast<std::uint32_t>(rows[v]);
       VectorMask valid;
@@ -224,6 +239,23 @@ std::int64_t unpack_vectors(ValueKind kind, std::span<const std::byte> payload,
     }
     return nulls;
   });
+}
+
+}  // namespace
+
+std::int64_t unpack_vectors(ValueKind kind, std::span<const std::byte> payload,
+                            std::span<const std::int64_t> starts, std::span<const PackedVector> vectors,
+                            std::span<const std::int64_t> rows, const PackedScale& scale, std::byte* values,
+                            std::uint8_t* bitmap) {
+  const auto count_of_vectors = static_cast<std::int64_t>(vectors.size());
+  // Runs of full vectors begin with a byte of the bitmap.
+  const std::int64_t parts = are_full(rows) ? worth_parts(count_of_vectors, kLeastSharedVectors) : 1;
+  std::atomic<std::int64_t> nulls = 0;
+  share_items(count_of_vectors, parts, 1, [&](std::int64_t, std::int64_t first, std::int64_t count) {
+    nulls += unpack_run(kind, payload, starts, vectors, rows, scale, values, bitmap,
+                        static_cast<std::size_t>(first), static_cast<std::size_t>(first + count));
+  });
+  return nulls;
 }
 
 #define BAMQUERY_DECODE(T)                                                                               \

@@ -12,7 +12,7 @@ SOURCES = native(
     "executors/file_transfer",
     "executors/io_uring",
     "executors/thread_executor",
-    "executors/thread_pool",
+    "threads/thread_pool",
     "files/direct_io",
     "files/open_file",
 )

@@ -23,7 +23,7 @@
 #include "driver/native/executors/direct_executor.hpp"
 #include "driver/native/executors/file_transfer.hpp"
 #include "driver/native/executors/io_uring.hpp"
-#include "driver/native/executors/thread_pool.hpp"
+#include "driver/native/threads/thread_pool.hpp"
 #include "driver/native/files/direct_io.hpp"
 
 namespace {

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <stdexcept>
 
+#include "driver/native/threads/shared_work.hpp"
 #include "storage/native/packed/fsst/symbol_decoder.hpp"
 
 namespace bamquery {
@@ -110,30 +112,17 @@ class PartDecoder {
   std::array<std::uint32_t, kMarkedCodes + 1> marks_;
 };
 
-}  // namespace
+// Vectors of strings that are worth another thread.
+constexpr std::int64_t kLeastVectors = 16;
 
-Strings unpack_strings(const SymbolTable& table, const StringVectors& vectors) {
-  std::uint64_t total = 0;
-  std::size_t rows = 0;
-  for (std::size_t v = 0; v < vectors.vectors.size(); ++v) {
-    const StringPayload payload(vectors.payload, vectors.starts[v], vectors.vectors[v], vectors.rows[v],
-                                static_cast<std::int64_t>(v));
-    total += payload.vector().plain_bytes;
-    rows += payload.rows();
-  }
-  if (total > kMostPlainOfStored * vectors.payload.size()) {
-    throw std::invalid_argument("vectors of strings overlap");
-  }
-  Strings out;
-  out.offsets.resize(rows + 1);
-  out.bitmap = all_valid(rows);
-  out.data = std::make_unique_for_overwrite<std::uint8_t[]>(total + kSlack);
-  std::uint8_t* const begin = out.data.get();
-  std::uint8_t* at = begin;
-  PartDecoder decoder(table, begin, begin + total + kSlack);
+// Strings of vectors [begin, end) to where their own begin; how many are null. All vectors before are full.
+std::int64_t unpack_run(const SymbolTable& table, const StringVectors& vectors, std::size_t begin,
+                        std::size_t end, std::uint8_t* at, std::uint8_t* limit, Strings& out) {
+  PartDecoder decoder(table, out.data.get(), limit);
   std::array<StringPayload::Row, kPackedVectorRows> found;
-  std::size_t row = 0;
-  for (std::size_t v = 0; v < vectors.vectors.size(); ++v) {
+  std::size_t row = begin * kPackedVectorRows;
+  std::int64_t nulls = 0;
+  for (std::size_t v = begin; v < end; ++v) {
     const auto number = static_cast<std::int64_t>(v);
     const StringPayload payload(vectors.payload, vectors.starts[v], vectors.vectors[v], vectors.rows[v],
                                 number);
@@ -148,7 +137,7 @@ Strings unpack_strings(const SymbolTable& table, const StringVectors& vectors) {
       for (std::uint32_t i = 0; i < payload.rows(); ++i) {
         if (!found[i].is_null) continue;
         clear_bit(out.bitmap, row + i);
-        ++out.nulls;
+        ++nulls;
       }
     }
     row += payload.rows();
@@ -156,6 +145,44 @@ Strings unpack_strings(const SymbolTable& table, const StringVectors& vectors) {
       throw_string_fault(number, kBadCodes);
     }
   }
+  return nulls;
+}
+
+}  // namespace
+
+Strings unpack_strings(const SymbolTable& table, const StringVectors& vectors) {
+  std::vector<std::uint64_t> begins;
+  std::uint64_t total = 0;
+  std::size_t rows = 0;
+  bool are_full = true;  // but for the last one
+  for (std::size_t v = 0; v < vectors.vectors.size(); ++v) {
+    const StringPayload payload(vectors.payload, vectors.starts[v], vectors.vectors[v], vectors.rows[v],
+                                static_cast<std::int64_t>(v));
+    begins.push_back(total);
+    total += payload.vector().plain_bytes;
+    are_full = are_full && rows == v * kPackedVectorRows;
+    rows += payload.rows();
+  }
+  if (total > kMostPlainOfStored * vectors.payload.size()) {
+    throw std::invalid_argument("vectors of strings overlap");
+  }
+  Strings out;
+  out.offsets.resize(rows + 1);
+  out.bitmap = all_valid(rows);
+  out.data = std::make_unique_for_overwrite<std::uint8_t[]>(total + kSlack);
+  const auto count = static_cast<std::int64_t>(vectors.vectors.size());
+  std::atomic<std::int64_t> nulls = 0;
+  share_items(count, are_full ? worth_parts(count, kLeastVectors) : 1, 1,
+              [&](std::int64_t, std::int64_t first, std::int64_t own) {
+                if (own == 0) return;
+                const auto begin = static_cast<std::size_t>(first),
+                           end = static_cast<std::size_t>(first + own);
+                // What is behind a run's strings are those of another thread.
+                const std::uint64_t limit = end < begins.size() ? begins[end] : total + kSlack;
+                nulls += unpack_run(table, vectors, begin, end, out.data.get() + begins[begin],
+                                    out.data.get() + limit, out);
+              });
+  out.nulls = nulls;
   return out;
 }
 

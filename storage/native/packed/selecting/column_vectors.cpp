@@ -116,20 +116,37 @@ bool ColumnVectors::read_all(std::byte* target, ReadCounts& counts) {
   return differs < 0;
 }
 
-ReadCounts ColumnVectors::count() const {
-  if (std::ranges::is_sorted(read_offsets_)) {
-    return count_blocks(RangeItems{read_offsets_, read_lengths_}, file_.block_size());
-  }
+namespace {
+
+ReadCounts count_reads(std::span<const std::int64_t> offsets, std::span<const std::int64_t> lengths,
+                       std::int64_t block_size) {
+  if (std::ranges::is_sorted(offsets)) return count_blocks(RangeItems{offsets, lengths}, block_size);
   // Within a turn some were read after others behind them.
-  std::vector<std::size_t> order(read_.size());
+  std::vector<std::size_t> order(offsets.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::ranges::sort(order, {}, [&](std::size_t i) { return read_offsets_[i]; });
-  std::vector<std::int64_t> offsets, lengths;
+  std::ranges::sort(order, {}, [&](std::size_t i) { return offsets[i]; });
+  std::vector<std::int64_t> sorted_offsets, sorted_lengths;
   for (const std::size_t i : order) {
-    offsets.push_back(read_offsets_[i]);
-    lengths.push_back(read_lengths_[i]);
+    sorted_offsets.push_back(offsets[i]);
+    sorted_lengths.push_back(lengths[i]);
   }
-  return count_blocks(RangeItems{offsets, lengths}, file_.block_size());
+  return count_blocks(RangeItems{sorted_offsets, sorted_lengths}, block_size);
+}
+
+}  // namespace
+
+ReadCounts ColumnVectors::count() const {
+  return count_reads(read_offsets_, read_lengths_, file_.block_size());
+}
+
+ReadCounts ColumnVectors::count(std::span<const ColumnVectors* const> parts) {
+  if (parts.size() == 1) return parts[0]->count();
+  std::vector<std::int64_t> offsets, lengths;
+  for (const ColumnVectors* part : parts) {
+    offsets.insert(offsets.end(), part->read_offsets_.begin(), part->read_offsets_.end());
+    lengths.insert(lengths.end(), part->read_lengths_.begin(), part->read_lengths_.end());
+  }
+  return count_reads(offsets, lengths, parts[0]->file_.block_size());
 }
 
 std::vector<std::byte> ColumnVectors::take_payload() {

@@ -52,6 +52,8 @@ class ColumnVectors {
 
   /// What all reads were, in commands and blocks.
   ReadCounts count() const;
+  /// The same of reads of several that are parts of one column, one after the other.
+  static ReadCounts count(std::span<const ColumnVectors* const> parts);
   /// Numbers of the vectors that were read, and the bytes of each.
   const std::vector<std::int64_t>& read() const { return read_; }
   const std::vector<std::int64_t>& lengths() const { return read_lengths_; }

@@ -2,15 +2,20 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <numeric>
 #include <stdexcept>
 #include <vector>
 
+#include "driver/native/threads/shared_work.hpp"
 #include "storage/native/packed/decode_values.hpp"
 
 namespace bamquery {
 namespace {
+
+// Rows that are worth another thread.
+constexpr std::int64_t kLeastPicked = 1 << 15;
 
 // Part of a vector's rows from which on it takes less to decode them all.
 constexpr std::uint32_t kManyRows = 6;
@@ -132,7 +137,23 @@ std::int64_t pick_rows(ValueKind kind, std::span<const std::byte> payload,
                        std::span<const std::int64_t> positions, std::byte* values, std::uint8_t* bitmap) {
   std::vector<std::int64_t> begins(rows.size());
   std::exclusive_scan(rows.begin(), rows.end(), begins.begin(), std::int64_t{0});
-  return pick_rows(kind, payload, starts, vectors, rows, begins, scale, positions, {values, bitmap});
+  const auto wanted = static_cast<std::int64_t>(positions.size());
+  std::atomic<std::int64_t> nulls = 0;
+  // Runs of whole bytes of the bitmap; a vector in which one of them ends is decoded twice.
+  share_items(wanted, worth_parts(wanted, kLeastPicked), 64,
+              [&](std::int64_t, std::int64_t first, std::int64_t count) {
+                if (count == 0) return;
+                const auto own =
+                    positions.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+                if (first > 0 && positions[static_cast<std::size_t>(first - 1)] >= own[0]) {
+                  throw std::invalid_argument("positions do not ascend");
+                }
+                const auto behind = std::upper_bound(begins.begin(), begins.end(), own[0]) - begins.begin();
+                const auto v = static_cast<std::size_t>(std::max<std::ptrdiff_t>(behind - 1, 0));
+                nulls += pick_rows(kind, payload, starts.subspan(v), vectors.subspan(v), rows.subspan(v),
+                                   std::span(begins).subspan(v), scale, own, {values, bitmap, first});
+              });
+  return nulls;
 }
 
 }  // namespace bamquery

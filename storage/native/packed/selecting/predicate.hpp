@@ -44,6 +44,11 @@ class PackedPredicate {
   /// `nulls_pass`: rows that are null pass as well; no term is asked about them.
   PackedPredicate(ValueKind kind, const PackedScale& scale, std::span<const KeyTerm> terms, bool nulls_pass);
 
+  /// The same conditions, for another thread.
+  PackedPredicate(const PackedPredicate& other)
+      : kind_(other.kind_), scale_(other.scale_), nulls_pass_(other.nulls_pass_), passing_(other.passing_) {}
+  PackedPredicate& operator=(const PackedPredicate&) = delete;
+
   bool nulls_pass() const { return nulls_pass_; }
   ValueKind kind() const { return kind_; }
 

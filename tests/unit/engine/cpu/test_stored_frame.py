@@ -13,6 +13,7 @@ import bamquery
 from bamquery.connection.connection import Connection
 from bamquery.engine.cpu.pipeline import native_program
 from bamquery.engine.cpu.stored_frame import Batches
+from bamquery.statement_context.thread_budget import ThreadBudget
 from bamquery.storage.encodings.packed.selection import PackedSelection
 
 ROWS = 300_000
@@ -66,6 +67,34 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]
         con.load("t", table.slice(0, 170_000))
         con.load("t", table.slice(170_000), if_exists="append")
         yield con
+
+
+SHARED = (
+    *QUERIES,
+    "SELECT s || 'x' || i % 2000 AS k, count(*), sum(d) FROM t GROUP BY k ORDER BY k NULLS LAST LIMIT 50",
+    "SELECT count(*) FROM t WHERE s || row_number LIKE '%a%9_'",
+    "SELECT row_number, i * 3 + 1 AS v FROM t WHERE i * i > f * 900 ORDER BY v, row_number LIMIT 20",
+    "SELECT count(*), sum(t.d), min(k.b) FROM t JOIN t k ON t.row_number = k.row_number * 3",
+    "SELECT count(*), sum(t.i) FROM t JOIN (SELECT i FROM t WHERE row_number < 5000) k ON t.i = k.i",
+    "SELECT count(*) FROM t WHERE row_number IN (SELECT row_number * 7 FROM t WHERE b)",
+)
+"""Of which many rows come at once."""
+
+
+@pytest.mark.parametrize("query", SHARED)
+def test_calls_that_threads_share(
+    connection: Connection, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same chunks, each of whose calls is one thread's, or five threads'."""
+    found = []
+    connection.sql("SET threads = 1; SET strategy = 'auto'; SET programs = on")
+    for threads in (1, 5):
+        monkeypatch.setattr(
+            "bamquery.engine.execution.context.ThreadBudget", lambda _, threads=threads: ThreadBudget(threads)
+        )
+        found.append(connection.sql(query).to_arrow().to_pylist())
+    connection.sql("SET threads = 2")
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("strategy", ["auto", "stream", "vectors"])

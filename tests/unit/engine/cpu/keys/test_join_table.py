@@ -9,6 +9,7 @@ import pytest
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.cpu.keys import join_table
 from bamquery.engine.cpu.keys.join_table import CpuJoinTable, are_dense_keys
+from bamquery.statement_context.thread_budget import ThreadBudget, working_for
 from tests.devices.joins import check_join_keys, check_partition, check_take_or_null
 
 
@@ -156,6 +157,11 @@ def test_numbers_close_to_each_other_have_a_bit_each(rows: int, span: int, dense
     assert list(zip(positions.tolist(), found.tolist(), strict=True)) == [(0, rows - 1), (2, 0)]
 
 
+def _made_by(threads: int, keys: pa.RecordBatch, *, nulls_equal: bool = False) -> CpuJoinTable:
+    with working_for(ThreadBudget(threads)):
+        return CpuJoinTable(keys, [nulls_equal])
+
+
 @pytest.mark.parametrize("order", ["sorted", "mixed", "repeated", "repeated, sorted"])
 @pytest.mark.parametrize("nulls_equal", [False, True])
 @pytest.mark.parametrize("some_null", [False, True])
@@ -171,7 +177,7 @@ def test_a_table_that_several_threads_have_made(order: str, *, nulls_equal: bool
     absent = random.random(rows) < 0.01 if some_null else None
     held = _batch(pa.array(values, mask=absent))
     probe = _batch(pa.array([*range(0, 3 * rows, 1000), *values[:5].tolist(), None]))
-    alone, shared = (CpuJoinTable(held, [nulls_equal], threads) for threads in (1, 5))
+    alone, shared = (_made_by(threads, held, nulls_equal=nulls_equal) for threads in (1, 5))
     for mine, others in zip(alone.matches(probe), shared.matches(probe), strict=True):
         assert mine[0] == others[0]
         assert len(mine[1])
@@ -203,7 +209,7 @@ def test_threads_make_the_same_table(keys: str) -> None:
     probe = _batch(
         pa.array(numbers[:5_000] + 1),
     )
-    alone, shared = (list(CpuJoinTable(held, [False], threads).matches(probe)) for threads in (1, 4))
+    alone, shared = (list(_made_by(threads, held).matches(probe)) for threads in (1, 4))
     for mine, other in zip(alone, shared, strict=True):
         assert mine[0] == other[0]
         assert np.array_equal(mine[1], other[1])

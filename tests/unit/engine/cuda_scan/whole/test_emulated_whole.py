@@ -43,9 +43,8 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snapshot]:
 @pytest.fixture
 def reads_whole(device: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[pa.Table, ScanProfile]]:
     """Runs a scan of all rows, whose columns `read_columns` gives; `None` where it gives none."""
-    from bamquery.engine.cuda.scan.whole.read import read_columns
-
     from bamquery.engine.cuda.scan.resources.scan_resources import ScanResources
+    from bamquery.engine.cuda.scan.whole.read import read_columns
 
     own = scan_cases.scan_of
 

@@ -1,4 +1,4 @@
-#include "driver/native/executors/thread_pool.hpp"
+#include "driver/native/threads/thread_pool.hpp"
 
 #include <pthread.h>
 

@@ -18,7 +18,7 @@ from bamquery.text.statement_text import Place
 _VARIES: Final = f"{__name__}.varies"
 _CHANGING: Final = frozenset({"child", "left", "right", "inputs", "first", "step", "source"})
 """Fields of nodes."""
-_KEPT: Final = ("_depth", "_parts")
+_KEPT: Final = ("_columns", "_depth", "_parts")
 """What expressions know of themselves that other constants leave as it is."""
 
 

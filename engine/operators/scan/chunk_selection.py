@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from bamquery.engine.operators.scan.row_numbers import RowNumbers
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SelectionPlan:
     """What a scan does with every chunk: columns to give out, and steps to pass before."""
 
@@ -43,6 +44,11 @@ class SelectionPlan:
     """Steps that change while the scan runs, as they are now."""
     numbers: RowNumbers | None = None
     """What computes the rows' numbers, where they are a column."""
+
+    @functools.cached_property
+    def names(self) -> Sequence[str]:
+        """Of the source's columns."""
+        return self.schema.names
 
     def next_steps(self) -> list[FilterStep]:
         """The steps for the next chunk."""
@@ -320,12 +326,12 @@ class ChunkSelection(Generic[Frame]):
         start = 0
         for number, (piece, rows) in enumerate(zip(self._pieces, self._rows, strict=True)):
             count = piece.rows if rows is None else len(rows)
-            low, high = np.searchsorted(passed, (start, start + count))
+            low, high = passed.searchsorted((start, start + count))
             self._rows[number] = _ids(piece, rows, passed[low:high] - start)
             start += count
 
     def _name(self, column: int) -> str:
-        return self._plan.schema.field(column).name
+        return self._plan.names[column]
 
 
 def rows_without_columns(rows: int) -> pa.RecordBatch:

@@ -60,6 +60,7 @@ class FragmentReaders(Generic[Frame]):
         """Of each file that somebody asked for, held while it is opened."""
         self._chunks: dict[str, int] = {}
         self._handed_out: set[str] = set()
+        self._volume: DeviceProfile | None = None
 
     def expect(self, chunk: Chunk) -> None:
         """A chunk is about to be read; `release` follows. Chunks come in order."""
@@ -103,8 +104,10 @@ class FragmentReaders(Generic[Frame]):
     def _open_fragment(self, fragment: Fragment) -> OpenFragment[Frame]:
         blocks = self._open_blocks(fragment)
         volume = DeviceProfile.measure(fragment.path, blocks.kind)
-        with self._profile.lock:
-            self._profile.volume = asdict(volume)
+        if volume is not self._volume:  # those of a table's files are mostly one
+            self._volume = volume
+            with self._profile.lock:
+                self._profile.volume = asdict(volume)
         reader = FragmentReader(
             fragment, blocks, self._settings.verifies, keeps_dictionaries=self._keeps_encoded
         )

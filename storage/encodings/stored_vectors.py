@@ -45,7 +45,7 @@ class StoredVectors(ABC):
     @property
     def starts(self) -> NDArray[np.int64]:
         """Where in the buffer each payload begins."""
-        starts: NDArray[np.int64] = np.cumsum(self.lengths) - self.lengths
+        starts: NDArray[np.int64] = self.lengths.cumsum() - self.lengths
         return starts
 
     def positions(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:

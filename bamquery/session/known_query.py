@@ -135,7 +135,7 @@ class KnownQuery:
         if self._assumptions.is_open:
             places = {id(table): _place(key, table) for key, table in tables.items()}
             receive_optimized(plan, self._assumptions, partial(self._receive, places))
-        return Query(plan)
+        return Query(plan, has_views=False)
 
     def _receive(self, places: Mapping[int, _Place], optimized: Plan) -> None:
         with self._lock:

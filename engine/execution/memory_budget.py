@@ -174,7 +174,7 @@ class MemoryBudget:
         return self.limit - self._in_flight - kept - self._announced_bytes()
 
     def _least_room(self, held: int) -> int:
-        """At least so much is `_room` for one that holds `held`: as if no other one had begun on its share."""
+        """At least so much is `_room` of one that holds `held`: as if no other had begun on its share."""
         return (
             self.limit
             - self._in_flight

@@ -10,7 +10,7 @@ from typing import Any, Final, Generic
 import numpy as np
 from numpy.typing import NDArray
 
-from bamquery.engine.device import ConditionProgram, Device, Frame, ProgramDevice, has_programs
+from bamquery.engine.device import ConditionProgram, Device, Frame, has_programs
 from bamquery.engine.operators.scan.chunks import Piece
 from bamquery.engine.operators.scan.filter_order import FilterStep
 from bamquery.engine.operators.scan.open_fragments import FragmentReaders

@@ -204,7 +204,7 @@ class ProgramDevice(Protocol):
         ...
 
 
-def has_programs(device: object) -> TypeGuard[ProgramDevice]:
+def has_programs(device: Device[Any]) -> TypeGuard[ProgramDevice]:
     """Whether it is a `ProgramDevice`."""
     return _has_programs(type(device))
 

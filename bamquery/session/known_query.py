@@ -125,6 +125,7 @@ class KnownQuery:
                 None if is_same else constants.literals(),
                 constants.written,
                 None if is_same else move,
+                same_tables=True,
             )
             substitution.require_same_answers(self._assumptions, self._others)
             plan = substitution.plan(self._bound)

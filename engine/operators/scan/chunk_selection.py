@@ -91,6 +91,7 @@ class ChunkSelection(Generic[Frame]):
         chunk: Chunk,
     ) -> None:
         self._plan = plan
+        self._names = plan.names
         self._device = context.device
         self._reads = work.reads
         self._codes = work.codes
@@ -140,7 +141,7 @@ class ChunkSelection(Generic[Frame]):
         ranges = step.conjuncts[0].ranges if len(step.conjuncts) == 1 else ()
         if len(ranges) != 1 or ranges[0].operator != "is_not_null" or self._is_number(step.columns[0]):
             return False
-        name = self._name(step.columns[0])
+        name = self._names[step.columns[0]]
         fragments = (piece.fragment for piece in self._pieces)
         return not any(one.layout.columns[one.column_index(name)].has_nulls for one in fragments)
 
@@ -164,7 +165,7 @@ class ChunkSelection(Generic[Frame]):
     def _cost(self, step: FilterStep) -> float:
         """Seconds to read what the step still needs, for the rows that are alive."""
         return sum(
-            self._reads.expected_seconds(piece, self._name(column), rows)
+            self._reads.expected_seconds(piece, self._names[column], rows)
             for column in step.columns
             if column not in self._held and column not in self._packed and not self._is_number(column)
             for piece, rows in zip(self._pieces, self._rows, strict=True)
@@ -182,7 +183,7 @@ class ChunkSelection(Generic[Frame]):
             self._held[column] = self._decode(column)
         if not missing:
             return
-        names = [self._name(column) for column in missing]
+        names = [self._names[column] for column in missing]
         pieces: list[list[Frame]] = []
         for piece, rows in zip(self._pieces, self._rows, strict=True):
             if not self._filtered:
@@ -196,7 +197,7 @@ class ChunkSelection(Generic[Frame]):
     def _decode(self, column: int) -> Frame:
         """A column that was compared as codes, of the rows that are alive: at least one."""
         vectors = self._packed.pop(column)
-        name = self._name(column)
+        name = self._names[column]
         frames = [
             self._codes.decode(piece, name, packed, rows)
             for piece, packed, rows in zip(self._pieces, vectors, self._rows, strict=True)
@@ -219,7 +220,7 @@ class ChunkSelection(Generic[Frame]):
             return False
         left = [step for step in waiting if all(step is not plan.step for plan in plans)]
         columns = self._wanted_columns(left)
-        wanted = {self._name(column): column for column in columns}
+        wanted = {self._names[column]: column for column in columns}
         # Where nothing else will be looked at, how many rows pass is all that counts.
         found = self._vectors.run(plans, alive, set(wanted), located=bool(columns))
         if found is None:
@@ -255,14 +256,14 @@ class ChunkSelection(Generic[Frame]):
         """The name of a column that is to be read; None where it is in memory, or computed."""
         if column in self._held or column in self._packed or self._is_number(column):
             return None
-        return self._name(column)
+        return self._names[column]
 
     def _compare_codes(self, step: FilterStep, wanted: set[int]) -> bool:
         """Keep the rows that pass by what the step's column is stored as, if that tells; whether it does."""
         columns = [c for c in step.columns if c not in self._held]
         if len(columns) < len(step.columns) or any(map(self._is_number, columns)):
             return False
-        column, names = columns[0], [self._name(column) for column in columns]
+        column, names = columns[0], [self._names[column] for column in columns]
         held = self._packed.get(column)
         plan = self._codes.plan(step, names, self._pieces, self._rows, held)
         if plan is None:
@@ -329,9 +330,6 @@ class ChunkSelection(Generic[Frame]):
             low, high = passed.searchsorted((start, start + count))
             self._rows[number] = _ids(piece, rows, passed[low:high] - start)
             start += count
-
-    def _name(self, column: int) -> str:
-        return self._plan.names[column]
 
 
 def rows_without_columns(rows: int) -> pa.RecordBatch:

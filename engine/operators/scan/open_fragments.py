@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Generic
 
 from bamquery.engine.device import Device, Frame
@@ -107,7 +107,7 @@ class FragmentReaders(Generic[Frame]):
         if volume is not self._volume:  # those of a table's files are mostly one
             self._volume = volume
             with self._profile.lock:
-                self._profile.volume = asdict(volume)
+                self._profile.volume = volume.to_dict()
         reader = FragmentReader(
             fragment, blocks, self._settings.verifies, keeps_dictionaries=self._keeps_encoded
         )

@@ -241,6 +241,12 @@ def walk(expression: Expression) -> Iterator[Expression]:
             waiting.append(found.argument)
 
 
+def _with_arguments(call: Call, arguments: tuple[Expression, ...]) -> Call:
+    if type(call) is not Call:  # the binder has others
+        return replace(call, arguments=arguments)
+    return Call(call.function, arguments, call.type)
+
+
 def transform(expression: Expression, rewrite: Callable[[Expression], Expression]) -> Expression:
     """Rebuild bottom-up, each node passed through `rewrite` after its children; what stays is not copied."""
     if isinstance(expression, Call):
@@ -248,7 +254,7 @@ def transform(expression: Expression, rewrite: Callable[[Expression], Expression
         arguments = expression.arguments
         made = tuple([transform(argument, rewrite) for argument in arguments])
         if any(map(operator.is_not, made, arguments)):
-            expression = Call(expression.function, made, expression.type)
+            expression = _with_arguments(expression, made)
     elif isinstance(expression, Cast):
         one = transform(expression.argument, rewrite)
         if one is not expression.argument:
@@ -279,7 +285,7 @@ def transform_calls(
             ]
         )
         if any(map(operator.is_not, made, arguments)):
-            expression = Call(expression.function, made, expression.type)
+            expression = _with_arguments(expression, made)
     else:
         one = transform_calls(expression.argument, rewrite, key)
         if one is not expression.argument:

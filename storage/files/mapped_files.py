@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import threading
 import weakref
@@ -168,7 +169,7 @@ class MappedFiles:
 
 def _identity(path: Path) -> _Identity:
     try:
-        found = path.lstat()
+        found = os.lstat(path)
     except OSError:
         return (0, 0, -1)  # opening it says what is wrong
     if not stat.S_ISREG(found.st_mode):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -88,6 +89,7 @@ class ChunkLimits:
     threads: int = 1
 
     @staticmethod
+    @functools.lru_cache(maxsize=64)
     def for_threads(share: float = 1.0, threads: int = 1) -> ChunkLimits:
         """Those for a CPU's threads. `share`: of a full chunk, where memory is short."""
         vectors = min(max(int(CHUNK_VECTORS * share), LEAST_VECTORS), CHUNK_VECTORS)
@@ -103,6 +105,7 @@ class ChunkLimits:
             threads=threads,
         )
 
+    @functools.lru_cache(maxsize=64)  # noqa: B019 (of small values, as many as there are settings)
     def for_mapped_files(self) -> ChunkLimits:
         """Those where no read is waited for."""
         times = MAPPED if self.threads <= FEW_THREADS else MAPPED_FOR_MANY

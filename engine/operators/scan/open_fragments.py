@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import Generic
+from typing import Final, Generic
 
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.operators.scan.chunks import Chunk
@@ -19,6 +19,8 @@ from bamquery.storage.read_planner.device_profile import DeviceProfile
 from bamquery.storage.read_planner.processor_profile import processor_rates
 from bamquery.storage.readers.block_reader import BlockReader
 from bamquery.storage.readers.opening import open_blocks
+
+_BLOCK_SIZE: Final = Settings().block_size
 
 
 @dataclass
@@ -129,7 +131,7 @@ class FragmentReaders(Generic[Frame]):
             self._profile.reader, self._profile.block_size = blocks.kind, blocks.block_size
             self._profile.io_path = blocks.io_path
             asked = self._settings.block_size
-            if asked not in (blocks.block_size, Settings().block_size) and not self._profile.notes:
+            if asked not in (blocks.block_size, _BLOCK_SIZE) and not self._profile.notes:
                 self._profile.notes.append(
                     f"block_size {asked} is for mapped reads; direct reads take {blocks.block_size}"
                 )

@@ -40,7 +40,7 @@ class StoredVectors(ABC):
     @property
     def row_count(self) -> int:
         """Rows of all these vectors."""
-        return int(self.rows.sum())
+        return self.place.count_rows(self.vectors)
 
     @property
     def starts(self) -> NDArray[np.int64]:

@@ -299,9 +299,10 @@ class StoredScan(Operator[Frame], Generic[Frame]):
 
     def _begins_at_once(self, context: ExecutionContext[Frame]) -> bool:
         """Whether one round of chunks is all of the table, and a first one would tell nothing to go by."""
-        taken = self._is_taken_whole and len(self._steps) <= 1 and not self._dynamic_filters_move
+        if not self._is_taken_whole or len(self._steps) > 1 or self._dynamic_filters_move:
+            return False
         vectors = sum(fragment.vector_count for fragment in self._snapshot.fragments)
-        return taken and vectors <= context.threads * GIVEN_VECTORS
+        return vectors <= context.threads * GIVEN_VECTORS
 
     @property
     def _dynamic_filters_move(self) -> bool:

@@ -89,7 +89,6 @@ class ChunkLimits:
     threads: int = 1
 
     @staticmethod
-    @functools.lru_cache(maxsize=64)
     def for_threads(share: float = 1.0, threads: int = 1) -> ChunkLimits:
         """Those for a CPU's threads. `share`: of a full chunk, where memory is short."""
         vectors = min(max(int(CHUNK_VECTORS * share), LEAST_VECTORS), CHUNK_VECTORS)

@@ -8,8 +8,15 @@ from typing import Any, Final
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.shared_rows import SharedRows
 from bamquery.plan import nodes
+from bamquery.plan.interning import lasting_fact
 from bamquery.plan.nodes import Plan
-from bamquery.plan.rewriting import children, fact_of_node, is_too_large_to_copy, parents_first
+from bamquery.plan.rewriting import (
+    children,
+    fact_of_node,
+    is_too_large_to_copy,
+    parents_first,
+    shared_nodes,
+)
 
 _WORTH: Final = (nodes.Aggregate, nodes.Window, nodes.Recursion)
 """What has seen all its rows before it gives the first one. Others are read again: a scan may read less for
@@ -30,6 +37,8 @@ class CommonSubplans:
         """
         self._rows: dict[int, SharedRows[Any]] = {}
         self._shared: set[int] = set()
+        if lasting_fact(plan, _is_tree):
+            return
         ways = {id(plan): 1}
         for node in parents_first(plan, _lowering_children):
             worth = not only_large and isinstance(node, _WORTH) and _reads(node)
@@ -47,6 +56,11 @@ class CommonSubplans:
         if key not in self._rows:
             self._rows[key] = SharedRows(lower(plan), len(self._rows) + 1)
         return self._rows[key].scan()
+
+
+def _is_tree(plan: Plan) -> bool:
+    """Whether no node leads to one that another one leads to."""
+    return not shared_nodes(plan)
 
 
 def _lowering_children(plan: Plan) -> tuple[Plan, ...]:

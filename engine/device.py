@@ -10,9 +10,10 @@ Every method may be called from several threads at once and leaves its arguments
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, TypeVar, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -201,6 +202,16 @@ class ProgramDevice(Protocol):
     def number_set(self, members: Members) -> Any:
         """A native set of them; None where they are no whole numbers."""
         ...
+
+
+def has_programs(device: Device[Any]) -> TypeGuard[ProgramDevice]:
+    """Whether it is a `ProgramDevice`."""
+    return _has_programs(type(device))
+
+
+@functools.lru_cache(maxsize=16)
+def _has_programs(kind: type[Any]) -> bool:
+    return issubclass(kind, ProgramDevice)  # to look for methods takes longer than to plan a chunk
 
 
 class JoinTable(Protocol[Frame_contra]):

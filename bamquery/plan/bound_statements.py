@@ -12,9 +12,10 @@ from bamquery.plan.nodes import Field, Plan
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """SELECT."""
+    """SELECT; `has_views`: it may scan views, of which nobody has looked for any yet."""
 
     plan: Plan
+    has_views: bool = True
 
 
 @dataclass(frozen=True, slots=True)

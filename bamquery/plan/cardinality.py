@@ -101,6 +101,10 @@ def _common(domains: Sequence[Domain]) -> float:
     return max(values) if any(domain.is_dense for domain in domains) else min(values)
 
 
+_SHARED: Final = f"{__name__}.shared"
+"""Of a node: its guess, once somebody has asked."""
+
+
 class _Estimates(threading.local):
     """What a thread guessed within `remember_estimates`, by the identity of plans, which are kept alive."""
 
@@ -124,14 +128,24 @@ def remember_estimates() -> Iterator[None]:
         _guesses.rows = _guesses.domains = None
 
 
+def share_estimates(plan: Plan, made: Plan) -> None:
+    """Let two nodes have one guess: of the same constants, over the same versions of the same tables."""
+    made.__dict__[_SHARED] = plan.__dict__.setdefault(_SHARED, [])
+
+
 def estimated_rows(plan: Plan) -> float:
     """A guess of the number of rows, at least 1 but for plans that give none for certain."""
+    shared: list[float] | None = plan.__dict__.get(_SHARED)
+    if shared:
+        return shared[0]
     known = _guesses.rows
     if known is None:
         return min(_estimate_rows(plan), _MOST_ROWS)
     found = known.get(id(plan))
     if found is None:
         found = known[id(plan)] = (plan, min(_estimate_rows(plan), _MOST_ROWS))
+    if shared is not None:
+        shared.append(found[1])
     return found[1]
 
 

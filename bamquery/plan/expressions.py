@@ -6,10 +6,11 @@ clash. Arguments already have the types their function wants: the binder inserts
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -18,6 +19,8 @@ from bamquery.text.statement_text import Place
 
 if TYPE_CHECKING:
     from bamquery.plan.assumptions import Origin
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +241,12 @@ def walk(expression: Expression) -> Iterator[Expression]:
             waiting.append(found.argument)
 
 
+def _with_arguments(call: Call, arguments: tuple[Expression, ...]) -> Call:
+    if type(call) is not Call:  # the binder has others
+        return replace(call, arguments=arguments)
+    return Call(call.function, arguments, call.type)
+
+
 def transform(expression: Expression, rewrite: Callable[[Expression], Expression]) -> Expression:
     """Rebuild bottom-up, each node passed through `rewrite` after its children; what stays is not copied."""
     if isinstance(expression, Call):
@@ -245,7 +254,7 @@ def transform(expression: Expression, rewrite: Callable[[Expression], Expression
         arguments = expression.arguments
         made = tuple([transform(argument, rewrite) for argument in arguments])
         if any(map(operator.is_not, made, arguments)):
-            expression = replace(expression, arguments=made)
+            expression = _with_arguments(expression, made)
     elif isinstance(expression, Cast):
         one = transform(expression.argument, rewrite)
         if one is not expression.argument:
@@ -276,7 +285,7 @@ def transform_calls(
             ]
         )
         if any(map(operator.is_not, made, arguments)):
-            expression = replace(expression, arguments=made)
+            expression = _with_arguments(expression, made)
     else:
         one = transform_calls(expression.argument, rewrite, key)
         if one is not expression.argument:
@@ -287,6 +296,44 @@ def transform_calls(
     return after
 
 
+def fact_of_expression(function: Callable[[Expression], Answer]) -> Callable[[Expression], Answer]:
+    """A function of expressions whose answer a call or cast keeps: the same whoever asks, and whenever.
+
+    Where that is the expression itself it is found anew: what knows itself stays until a garbage collection.
+    """
+    key = f"{function.__module__}.{function.__qualname__}"
+
+    @functools.wraps(function)
+    def look_up(expression: Expression) -> Answer:
+        if not isinstance(expression, _MADE_OF_OTHERS):
+            return function(expression)
+        known = expression.__dict__
+        if key in known:
+            answer: Answer = known[key]
+            return answer
+        found = function(expression)
+        if found is not expression:
+            known[key] = found
+        return found
+
+    return look_up
+
+
+_NO_COLUMNS: Final[frozenset[int]] = frozenset()
+
+
 def referenced_columns(*expressions: Expression) -> frozenset[int]:
     """Indexes of the child's columns that the expressions read."""
-    return frozenset(e.index for root in expressions for e in walk(root) if isinstance(e, ColumnRef))
+    return _NO_COLUMNS.union(*map(_columns_of, expressions))
+
+
+def _columns_of(expression: Expression) -> frozenset[int]:
+    if isinstance(expression, ColumnRef):
+        return frozenset((expression.index,))
+    if not isinstance(expression, _MADE_OF_OTHERS):
+        return _NO_COLUMNS
+    known: frozenset[int] | None = expression.__dict__.get("_columns")
+    if known is None:
+        columns = frozenset(e.index for e in walk(expression) if isinstance(e, ColumnRef))
+        known = expression.__dict__["_columns"] = columns
+    return known

@@ -11,7 +11,16 @@ import pyarrow as pa
 from bamquery.data_types.names import type_name
 from bamquery.data_types.type_groups import is_interval
 from bamquery.plan.assumptions import SpelledName
-from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, Literal, Members
+from bamquery.plan.expressions import (
+    AggregateCall,
+    Call,
+    Cast,
+    ColumnRef,
+    Expression,
+    Literal,
+    Members,
+    fact_of_expression,
+)
 from bamquery.plan.literals import interval_strings
 from bamquery.plan.nodes import (
     Aggregate,
@@ -88,6 +97,12 @@ def format_expression(expression: Expression, *, exact: bool = False) -> str:
         case Call(function=function, arguments=arguments):
             check_cancelled()
             return _call(function, [format_expression(a, exact=exact) for a in arguments])
+
+
+@fact_of_expression
+def expression_text(expression: Expression) -> str:
+    """As `format_expression`, of a plan that is made: profiles say the same of each of its runs."""
+    return format_expression(expression)
 
 
 def format_aggregate(call: AggregateCall, *, exact: bool = False) -> str:

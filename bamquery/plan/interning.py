@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from bamquery.plan.expressions import Call, walk
 from bamquery.plan.nodes import Plan, Sample
 from bamquery.plan.rewriting import children, expressions_of, fact_of_node, transform_plan
+
+Answer = TypeVar("Answer")
 
 DIFFERENT_EACH_TIME: Final = frozenset({"random", "uuid", "gen_random_uuid"})
 _LASTING: Final = f"{__name__}.lasting"
@@ -44,10 +47,25 @@ def note_interned(plan: Plan) -> None:
     plan.__dict__[_LASTING] = {}
 
 
-def lasting_facts(plan: Plan) -> dict[str, bool] | None:
+def lasting_facts(plan: Plan) -> dict[str, Any] | None:
     """What is known of an interned plan and all that are made of it with other constants; None of others."""
-    found: dict[str, bool] | None = plan.__dict__.get(_LASTING)
+    found: dict[str, Any] | None = plan.__dict__.get(_LASTING)
     return found
+
+
+def lasting_fact(plan: Plan, find: Callable[[Plan], Answer]) -> Answer:
+    """What a function finds of a plan, once for all that are made of it, with whatever constants.
+
+    It is to be the same whoever asks, and whenever, and of all of these plans.
+    """
+    facts = lasting_facts(plan)
+    if facts is None:
+        return find(plan)
+    key = f"{find.__module__}.{find.__qualname__}"
+    if key not in facts:
+        facts[key] = find(plan)
+    answer: Answer = facts[key]
+    return answer
 
 
 def share_lasting_facts(plan: Plan, made: Plan) -> None:

@@ -275,7 +275,7 @@ def renumber(expression: Expression, positions: Mapping[int, int]) -> Expression
     def move_column(node: Expression) -> Expression:
         if not isinstance(node, ColumnRef) or positions[node.index] == node.index:
             return node
-        return replace(node, index=positions[node.index])
+        return ColumnRef(positions[node.index], node.name, node.type)
 
     return transform(expression, move_column)
 

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any, Final
 
 from bamquery.plan.assumptions import Assumptions, SpelledName
-from bamquery.plan.cardinality import remember_estimates
+from bamquery.plan.cardinality import remember_estimates, share_estimates
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
 from bamquery.plan.interning import share_lasting_facts
 from bamquery.plan.nodes import Aggregate, Plan, Project, Source, Window
@@ -18,7 +18,7 @@ from bamquery.text.statement_text import Place
 _VARIES: Final = f"{__name__}.varies"
 _CHANGING: Final = frozenset({"child", "left", "right", "inputs", "first", "step", "source"})
 """Fields of nodes."""
-_KEPT: Final = ("_depth", "_parts")
+_KEPT: Final = ("_columns", "_depth", "_parts")
 """What expressions know of themselves that other constants leave as it is."""
 
 
@@ -35,6 +35,8 @@ class Substitution:
         given: Sequence[Literal] | None = None,
         words: Sequence[str] = (),
         place: Callable[[Place], Place] | None = None,
+        *,
+        same_tables: bool = False,
     ) -> None:
         """With these changes.
 
@@ -43,7 +45,9 @@ class Substitution:
             given: the text's constants, by number; None leaves all as they are.
             words: how these are written.
             place: where the text has it now; None leaves places as they are.
+            same_tables: sources have the rows that they had before.
         """
+        self._shares_estimates = same_tables and given is None
         self._source = source
         self._given = given
         self._words = words
@@ -148,6 +152,8 @@ class Substitution:
             if self._given is None or not _has_spelled_columns(plan):
                 made.__dict__["fields"] = plan.fields  # of constants of the same types
             share_lasting_facts(plan, made)
+            if self._shares_estimates:
+                share_estimates(plan, made)
         return made
 
     def _over_others(self, plan: Plan) -> Plan:

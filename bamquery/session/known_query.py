@@ -125,6 +125,7 @@ class KnownQuery:
                 None if is_same else constants.literals(),
                 constants.written,
                 None if is_same else move,
+                same_tables=True,
             )
             substitution.require_same_answers(self._assumptions, self._others)
             plan = substitution.plan(self._bound)
@@ -135,7 +136,7 @@ class KnownQuery:
         if self._assumptions.is_open:
             places = {id(table): _place(key, table) for key, table in tables.items()}
             receive_optimized(plan, self._assumptions, partial(self._receive, places))
-        return Query(plan)
+        return Query(plan, has_views=False)
 
     def _receive(self, places: Mapping[int, _Place], optimized: Plan) -> None:
         with self._lock:

@@ -22,6 +22,7 @@ from bamquery.engine.settings import Settings
 from bamquery.errors import BamQueryError, CancelledError, MemoryLimitError, foreign_errors, within_depth
 from bamquery.plan.expressions import expression_depth
 from bamquery.plan.functions import called_row_by_row
+from bamquery.plan.interning import lasting_fact
 from bamquery.plan.nodes import Field, Plan
 from bamquery.plan.rewriting import expressions_of, nodes_of
 from bamquery.session.optimized_plans import optimized_plan
@@ -135,11 +136,17 @@ def _lower_plan(
     operator = lower(best, device, settings)
     if not device.capabilities.on_host:
         _start_compiling(operator, device)
-    expressions = [each for node in nodes_of(best) for each in expressions_of(node)]
-    deep = operator.depth() > _DEEP or max(map(expression_depth, expressions), default=0) > _DEEP
-    slow = ", ".join(f"{name}()" for name in sorted(called_row_by_row(expressions)))
+    depth, slow = lasting_fact(best, _look_at_expressions)
+    deep = operator.depth() > _DEEP or depth > _DEEP
     noted = slow and device.capabilities.on_host
     return operator, deep, [f"Python is called for every row by {slow}"] if noted else []
+
+
+def _look_at_expressions(plan: Plan) -> tuple[int, str]:
+    """How deep they are, and which functions in them call Python for every row."""
+    expressions = [each for node in nodes_of(plan) for each in expressions_of(node)]
+    slow = ", ".join(f"{name}()" for name in sorted(called_row_by_row(expressions)))
+    return max(map(expression_depth, expressions), default=0), slow
 
 
 def _start_compiling(operator: Operator[Any], device: Device[Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import threading
 from collections import OrderedDict
@@ -70,7 +71,7 @@ class StatementCache:
             from bamquery.session.known_query import KnownQuery  # noqa: PLC0415 (not of a first SELECT 1)
 
             # Inlined already, so that whoever runs it has the very plan that is looked at.
-            first = Query(inline_views(first.plan))
+            first = Query(inline_views(first.plan), has_views=False)
             make = partial(KnownQuery.from_plan, text, constants, first.plan, tables, assumptions)
             known = with_deep_recursion(make)
         if known is None:
@@ -103,9 +104,12 @@ class StatementCache:
         return None
 
 
+_split: Final = functools.lru_cache(maxsize=_MOST_QUERIES)(TextConstants.split)
+
+
 def _constants(text: str, parameters: Mapping[str, Any] | None) -> Constants | None:
     if parameters is None:
-        return TextConstants.split(text)
+        return _split(text)
     from bamquery.sql_frontend.parameter_constants import ParameterConstants  # noqa: PLC0415 (few texts have any)
 
     return ParameterConstants.of_values(text, parameters)

@@ -114,6 +114,8 @@ class CpuDevice:
 
     def join_columns(self, frames: Sequence[CpuFrame]) -> CpuFrame:
         """Columns side by side."""
+        if len(frames) == 1:
+            return frames[0]
         assert len({frame.num_rows for frame in frames}) == 1
         return as_frame([column for frame in frames for column in frame.columns], frames[0].num_rows)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -30,6 +31,7 @@ _MOST: Final = 0.9
 
 _OFFSET: Final = 8
 _MOST_LENGTH: Final = (1 << 32) - 1
+_WITH_OFFSETS: Final = frozenset((pa.large_string().id, pa.large_binary().id))
 _OF_ONE_WIDTH: Final = frozenset(
     kind.id
     for kind in (
@@ -44,8 +46,13 @@ _OF_ONE_WIDTH: Final = frozenset(
 def make_batch(columns: Sequence[Column], rows: int) -> pa.RecordBatch:
     """A batch whose columns are named by their position."""
     if columns:
-        return pa.RecordBatch.from_arrays(list(columns), names=[str(i) for i in range(len(columns))])
+        return pa.RecordBatch.from_arrays(list(columns), names=_names(len(columns)))
     return pa.RecordBatch.from_struct_array(pa.nulls(rows, pa.struct([])))
+
+
+@functools.lru_cache(maxsize=1024)
+def _names(count: int) -> list[str]:
+    return [str(i) for i in range(count)]
 
 
 def batch_bytes(batch: pa.RecordBatch) -> int:
@@ -74,7 +81,7 @@ def concatenate_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 def concatenate_columns(columns: Sequence[Column]) -> Column:
     """Values of one or more arrays; dictionaries are united, under wider indices where they must be."""
-    encoded = [pa.types.is_dictionary(column.type) for column in columns]
+    encoded = [isinstance(column, pa.DictionaryArray) for column in columns]
     if not any(encoded):
         return concatenate(columns)
     if not all(encoded):
@@ -110,6 +117,8 @@ def _dictionary_string_bytes(column: pa.DictionaryArray[Any, Any]) -> int:
 def value_width(column: Column) -> int:
     """Bytes of one value, of its place in a dictionary, or of a string's offset; of others the mean."""
     kind: Any = column.type
+    if kind.id in _OF_ONE_WIDTH:
+        return -(-int(kind.bit_width) // 8)
     if pa.types.is_dictionary(kind):
         kind = kind.index_type
     if _has_bytes(column):
@@ -172,7 +181,7 @@ def _is_most(positions: NDArray[np.int64], batch: pa.RecordBatch) -> bool:
 
 
 def _has_bytes(column: Column) -> bool:
-    return bool(pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type))
+    return column.type.id in _WITH_OFFSETS
 
 
 def take_batch_or_null(batch: pa.RecordBatch, positions: NDArray[np.int64]) -> pa.RecordBatch:

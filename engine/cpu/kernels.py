@@ -66,9 +66,11 @@ def compute(name: str, *arguments: Datum, options: pc.FunctionOptions | None = N
 
 def _call(values: Sequence[Any], function: Callable[..., Any], *arguments: Any, weight: int = 1) -> Any:
     """A function of Arrow's, of values (arrays, batches, tables) which it works on."""
-    long = _LONG // weight
-    # Slices count with all that they are slices of, and to be exact takes twenty times as long.
-    if sum(v.get_total_buffer_size() for v in values) >= long and sum(v.nbytes for v in values) >= long:
+    long, size = _LONG // weight, 0
+    for value in values:
+        # Slices count with all that they are slices of, and to be exact takes twenty times as long.
+        size += value.get_total_buffer_size()
+    if size >= long and sum(v.nbytes for v in values) >= long:
         return interruptible(function, *arguments)
     return function(*arguments)
 
@@ -172,16 +174,21 @@ def take(column: Column, positions: Column | NDArray[np.int64]) -> Column:
     return cast(Column, _call([column, positions], _pc().take, column, positions))
 
 
+@functools.cache
+def _unchecked() -> Any:
+    return _pc().TakeOptions(boundscheck=False)
+
+
 def take_present(column: Column, positions: Column) -> Column:
     """Values at positions that are there, as they were found and not given; null where one is null."""
-    return cast(Column, _call([column, positions], partial(_pc().take, boundscheck=False), column, positions))
+    given = [column, positions]
+    return cast(Column, _call(given, _pc().call_function, "take", given, _unchecked()))
 
 
 def take_rows(batch: pa.RecordBatch, positions: Column) -> pa.RecordBatch:
     """The same of a batch's rows."""
-    return cast(
-        pa.RecordBatch, _call([batch, positions], partial(_pc().take, boundscheck=False), batch, positions)
-    )
+    given = [batch, positions]
+    return cast(pa.RecordBatch, _call(given, _pc().call_function, "take", given, _unchecked()))
 
 
 def filter_batch(batch: pa.RecordBatch, mask: Column) -> pa.RecordBatch:
@@ -294,6 +301,7 @@ def validity(column: Column) -> tuple[pa.Buffer | None, int]:
 _TEMPORAL_WIDTH_32 = (pa.types.is_date32, pa.types.is_time32)
 
 
+@functools.lru_cache(maxsize=64)
 def numpy_type(kind: pa.DataType) -> np.dtype[Any]:
     """The numpy type of a fixed-width type's stored values: dates and timestamps are integers."""
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):

@@ -92,8 +92,9 @@ class ExecutionContext(Generic[Frame]):
         Raises:
             CancelledError: it was, or its time is up.
         """
-        self.last_check = time.monotonic()
-        self.raise_if_cancelled()
+        self.last_check = now = time.monotonic()
+        if now > self._deadline or self.cancelled.is_set():
+            self.raise_if_cancelled()
 
     def raise_if_cancelled(self) -> None:
         """As `check_cancelled`, by who does not work for the query but waits for it."""

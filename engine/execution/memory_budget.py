@@ -173,6 +173,15 @@ class MemoryBudget:
         kept = sum(max(held, self._share_of(other)) for other, held in self._open.items() if other is not one)
         return self.limit - self._in_flight - kept - self._announced_bytes()
 
+    def _least_room(self, held: int) -> int:
+        """At least so much is `_room` of one that holds `held`: as if no other had begun on its share."""
+        return (
+            self.limit
+            - self._in_flight
+            - (self._used - held)
+            - self._certain * (len(self._sure) + sum([announcement.left for announcement in self._announced]))
+        )
+
     def _announced_bytes(self) -> int:
         """Bytes that those can count on which have not begun."""
         return self._certain * sum(announcement.left for announcement in self._announced)
@@ -185,7 +194,7 @@ class MemoryBudget:
         with self._lock:
             held = self._open.get(one, 0)
             total = self._used - held + wanted
-            if wanted > held and wanted > self._room(one):
+            if wanted > held and wanted > self._least_room(held) and wanted > self._room(one):
                 raise _refusal(one.what, wanted, total + self._kept_bytes(one), self.limit)
             self._open[one] = wanted
             self._used = total

@@ -14,7 +14,7 @@ from bamquery.engine.operators.base.dynamic_filter import DynamicFilter
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.expressions import Expression, SortKey
-from bamquery.plan.format import format_expression
+from bamquery.plan.format import expression_text
 
 
 class Filter(Operator[Frame], Generic[Frame]):
@@ -24,7 +24,7 @@ class Filter(Operator[Frame], Generic[Frame]):
 
     def __init__(self, child: Operator[Frame], predicate: Expression) -> None:
         super().__init__(
-            child.fields, (child,), OperatorProfile("Filter", {"filter": format_expression(predicate)})
+            child.fields, (child,), OperatorProfile("Filter", {"filter": expression_text(predicate)})
         )
         self._predicate = predicate
 

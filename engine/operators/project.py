@@ -13,7 +13,7 @@ from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.base.out_of_memory_split import map_split_on_out_of_memory
 from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression, SortKey, referenced_columns
-from bamquery.plan.format import format_expression
+from bamquery.plan.format import expression_text
 from bamquery.plan.nodes import Field
 from bamquery.plan.rewriting import map_arguments, map_key, renumber, substitute
 
@@ -26,7 +26,7 @@ class Project(Operator[Frame], Generic[Frame]):
     def __init__(
         self, child: Operator[Frame], expressions: Sequence[Expression], fields: tuple[Field, ...]
     ) -> None:
-        details = {"columns": [format_expression(expression) for expression in expressions]}
+        details = {"columns": [expression_text(expression) for expression in expressions]}
         super().__init__(fields, (child,), OperatorProfile("Project", details))
         self._expressions = tuple(expressions)
 

@@ -8,12 +8,17 @@ import pyarrow as pa
 
 from bamquery.engine.pipeline.instructions import Program
 from bamquery.engine.pipeline.lowering import ProgramBuilder
-from bamquery.plan.expressions import Call, Cast, Expression, Members, walk
+from bamquery.plan.expressions import Call, Cast, Expression, Members, fact_of_expression, walk
 
 
 def may_be_kept(expressions: Sequence[Expression]) -> bool:
     """Whether programs of these may outlive their query: not with lists of values, such as a join's keys."""
-    return not any(isinstance(part, Members) for expression in expressions for part in walk(expression))
+    return not any(map(_has_members, expressions))
+
+
+@fact_of_expression
+def _has_members(expression: Expression) -> bool:
+    return any(isinstance(part, Members) for part in walk(expression))
 
 
 def program_of(

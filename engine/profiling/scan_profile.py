@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from bamquery.engine.human_units import ratio
 from bamquery.engine.profiling.operator_profile import OperatorProfile
@@ -24,11 +24,14 @@ if TYPE_CHECKING:
     from bamquery.storage.fragments.fragment import Fragment
 
 
+_clocks_lock: Final = threading.Lock()
+"""Of all clocks: it is held for a few instructions, and a read starts several."""
+
+
 class ReadClock:
     """Wall-clock time during which at least one thread was reading; thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._active = 0
         self._since = 0.0
         self._seconds = 0.0
@@ -36,28 +39,14 @@ class ReadClock:
     @property
     def seconds(self) -> float:
         """Time with a read in progress, so far."""
-        with self._lock:
+        with _clocks_lock:
             running = time.perf_counter() - self._since if self._active else 0.0
             return self._seconds + running
 
     def add(self, seconds: float) -> None:
         """Time that somebody else measured: a GPU's own clock knows when its kernels read."""
-        with self._lock:
+        with _clocks_lock:
             self._seconds += seconds
-
-    def start(self) -> None:
-        """A read begins; `stop` follows."""
-        with self._lock:
-            if self._active == 0:
-                self._since = time.perf_counter()
-            self._active += 1
-
-    def stop(self) -> None:
-        """A read ends."""
-        with self._lock:
-            self._active -= 1
-            if self._active == 0:
-                self._seconds += time.perf_counter() - self._since
 
     def measure_read(self) -> MeasuredRead:
         """Around one read."""
@@ -74,13 +63,21 @@ class MeasuredRead:
 
     def __enter__(self) -> None:
         """The read begins."""
-        for clock in self._clocks:
-            clock.start()
+        with _clocks_lock:
+            now = time.perf_counter()
+            for clock in self._clocks:
+                if clock._active == 0:
+                    clock._since = now
+                clock._active += 1
 
     def __exit__(self, *_: object) -> None:
         """The read ends."""
-        for clock in self._clocks:
-            clock.stop()
+        with _clocks_lock:
+            now = time.perf_counter()
+            for clock in self._clocks:
+                clock._active -= 1
+                if clock._active == 0:
+                    clock._seconds += now - clock._since
 
 
 @dataclass
@@ -204,7 +201,7 @@ class ScanProfile(OperatorProfile):
 
     def measure_read(self, *columns: str) -> MeasuredRead:
         """Around one read of columns: by the scan's clock and by theirs."""
-        return MeasuredRead((self.clock, *(self.columns[column].clock for column in columns)))
+        return MeasuredRead([self.clock, *[self.columns[column].clock for column in columns]])
 
     def storage(self, column: str) -> ColumnStorage:
         """How all of the table's fragments store a column; looked up when somebody asks."""

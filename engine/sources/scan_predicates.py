@@ -16,6 +16,7 @@ from bamquery.plan.expressions import (
     Expression,
     Literal,
     Members,
+    fact_of_expression,
     referenced_columns,
     transform,
     walk,
@@ -41,6 +42,7 @@ _OVERFLOWING: Final = frozenset(
 )
 """Functions that raise for some values, but never for floating-point ones."""
 
+_RANGES: Final = f"{__name__}.ranges"
 _PARTIAL: Final = frozenset({"sqrt", "ln", "power"})
 """Functions that raise for some values of any type."""
 
@@ -67,18 +69,24 @@ class Conjunct:
 
 def split_conjuncts(predicates: Iterable[Expression], schema: pa.Schema) -> list[Conjunct]:
     """The conjuncts of a conjunction, in the order written; nested ANDs are taken apart."""
-    conjuncts = []
-    for expression in _flatten(predicates):
+    return [_conjunct(expression, schema) for expression in _flatten(predicates)]
+
+
+def _conjunct(expression: Expression, schema: pa.Schema) -> Conjunct:
+    columns = tuple(sorted(referenced_columns(expression)))
+    return Conjunct(expression, columns, _ranges(expression, schema), _can_fail(expression))
+
+
+def _ranges(expression: Expression, schema: pa.Schema) -> tuple[RangePredicate, ...]:
+    """The same ones for the next run of a plan, as zone maps know what they answered to them."""
+    if not isinstance(expression, Call | Cast):
         found = _range(expression, schema)
-        conjuncts.append(
-            Conjunct(
-                expression,
-                tuple(sorted(referenced_columns(expression))),
-                () if found is None else (found,),
-                _can_fail(expression),
-            )
-        )
-    return conjuncts
+        return () if found is None else (found,)
+    known: tuple[pa.Schema, tuple[RangePredicate, ...]] | None = expression.__dict__.get(_RANGES)
+    if known is None or known[0] is not schema:
+        found = _range(expression, schema)
+        known = expression.__dict__[_RANGES] = schema, (() if found is None else (found,))
+    return known[1]
 
 
 def implied_conjuncts(conjuncts: Iterable[Conjunct], schema: pa.Schema) -> list[Conjunct]:
@@ -111,6 +119,12 @@ def rebase(expression: Expression, positions: Sequence[int]) -> Expression:
         return ColumnRef(new[node.index], node.name, node.type) if isinstance(node, ColumnRef) else node
 
     return transform(expression, move)
+
+
+@fact_of_expression
+def over_own_columns(expression: Expression) -> Expression:
+    """The expression over a frame of the columns that it reads, in the source's order."""
+    return rebase(expression, sorted(referenced_columns(expression)))
 
 
 def conjunction(expressions: Sequence[Expression]) -> Expression:
@@ -203,6 +217,7 @@ def _value_type(kind: Any) -> pa.DataType:
     return found
 
 
+@fact_of_expression
 def _can_fail(expression: Expression) -> bool:
     for node in walk(expression):
         if isinstance(node, Cast) and not node.try_ and not _always_fits(node.argument.type, node.type):

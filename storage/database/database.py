@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 _KIND_TABLE: Final = "table"
 _KIND_VIEW: Final = "view"
+_MOST_FOLDERS: Final = 256
+"""Of names whose folders are known."""
 
 
 class Database(Closeable):
@@ -54,6 +56,7 @@ class Database(Closeable):
         self.path = path
         self._filesystem = filesystem
         self._caches: dict[Path, FragmentCache] = {}
+        self._folders: dict[str, TableFolder] = {}
         self._lock = threading.Lock()
         self._closed = False
         self._held = held
@@ -235,7 +238,10 @@ class Database(Closeable):
         from bamquery.storage.tables.snapshot import FragmentCache
 
         with self._lock:
-            return self._caches.setdefault(folder.path, FragmentCache())
+            found = self._caches.get(folder.path)
+            if found is None:
+                found = self._caches[folder.path] = FragmentCache()
+            return found
 
     def create_table(
         self,
@@ -364,11 +370,17 @@ class Database(Closeable):
             )
 
     def _folder(self, name: str) -> TableFolder:
-        from bamquery.storage.tables import name as table_name
-        from bamquery.storage.tables.folder import TableFolder
-
         self._require_open()
-        return TableFolder(self.path / "tables" / table_name.encode(name))
+        folder = self._folders.get(name)
+        if folder is None:
+            from bamquery.storage.tables import name as table_name
+            from bamquery.storage.tables.folder import TableFolder
+
+            folder = TableFolder(self.path / "tables" / table_name.encode(name))
+            if len(self._folders) >= _MOST_FOLDERS:
+                self._folders = {}
+            self._folders[name] = folder
+        return folder
 
     def _names(self, wanted: Callable[[Manifest], bool], *, damaged: bool) -> list[str]:
         from bamquery.storage.tables.folder import table_folders

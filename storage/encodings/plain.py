@@ -40,6 +40,13 @@ class ColumnPlace:
         """Rows of each vector: 1,024, but for the fragment's last."""
         return np.minimum(self.rows - vectors * VECTOR_ROWS, VECTOR_ROWS)
 
+    def count_rows(self, vectors: NDArray[np.int64]) -> int:
+        """Rows of ascending vectors together."""
+        if not len(vectors):
+            return 0
+        last = min(self.rows - int(vectors[-1]) * VECTOR_ROWS, VECTOR_ROWS)
+        return (len(vectors) - 1) * VECTOR_ROWS + last
+
     @contextmanager
     def name_vector_in_errors(self, part: str, vectors: NDArray[np.int64]) -> Iterator[None]:
         """Say of which vector a failed checksum is."""

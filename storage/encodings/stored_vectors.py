@@ -40,12 +40,12 @@ class StoredVectors(ABC):
     @property
     def row_count(self) -> int:
         """Rows of all these vectors."""
-        return int(self.rows.sum())
+        return self.place.count_rows(self.vectors)
 
     @property
     def starts(self) -> NDArray[np.int64]:
         """Where in the buffer each payload begins."""
-        starts: NDArray[np.int64] = np.cumsum(self.lengths) - self.lengths
+        starts: NDArray[np.int64] = self.lengths.cumsum() - self.lengths
         return starts
 
     def positions(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import threading
 import weakref
@@ -36,6 +37,7 @@ class MappedFile:
         users: readers that are open.
         kept: whether it stays when nobody reads it.
         read: which portions of the file have been read.
+        unused_bytes: what was read of it when its last reader went; 0 while there is one.
     """
 
     file: _native.BlockFile
@@ -43,6 +45,7 @@ class MappedFile:
     users: int = 1
     kept: bool = True
     read: NDArray[np.bool_] = field(init=False)
+    unused_bytes: int = 0
 
     def __post_init__(self) -> None:
         self.read = np.zeros((max(self.identity[2], 0) >> _PORTION_BITS) + 1, np.bool_)
@@ -77,6 +80,8 @@ class MappedFiles:
         self._most_bytes = most_bytes
         self._lock = threading.Lock()
         self._maps: OrderedDict[_Key, MappedFile] = OrderedDict()
+        self._unused_files = 0
+        self._unused_bytes = 0
         self._watchers: weakref.WeakSet[FileWatcher] = weakref.WeakSet()
 
     def open(self, path: Path, expected_size: int, block_size: int) -> MappedFile:
@@ -91,6 +96,8 @@ class MappedFiles:
         with self._lock:
             found = self._maps.get(key)
             if found is not None and found.identity == identity and identity[2] == expected_size:
+                if not found.users:
+                    self._forget_unused(found)
                 found.users += 1
                 self._maps.move_to_end(key)
                 return found
@@ -100,15 +107,20 @@ class MappedFiles:
             if key in self._maps:
                 self._drop(key)
             self._maps[key] = opened
-            self._shrink()
         return opened
 
     def close(self, mapped: MappedFile) -> None:
         """One reader fewer."""
         with self._lock:
             mapped.users -= 1
-            if not mapped.users and not mapped.kept:
+            if mapped.users:
+                return
+            if not mapped.kept:
                 mapped.file.close()
+                return
+            mapped.unused_bytes = mapped.bytes
+            self._unused_files += 1
+            self._unused_bytes += mapped.unused_bytes
             self._shrink()
 
     def usage(self) -> tuple[int, int]:
@@ -132,24 +144,32 @@ class MappedFiles:
 
     def _shrink(self) -> None:
         """Keep as many as may be; those in use are not counted."""
-        unused = [(key, mapped) for key, mapped in self._maps.items() if not mapped.users]
-        files, size = len(unused), sum(mapped.bytes for _, mapped in unused)
-        for key, mapped in unused:
-            if files <= self._most_files and size <= self._most_bytes:
-                break
-            files, size = files - 1, size - mapped.bytes
+        if self._is_within_limits():
+            return
+        for key in [key for key, mapped in self._maps.items() if not mapped.users]:
             self._drop(key)
+            if self._is_within_limits():
+                break
+
+    def _is_within_limits(self) -> bool:
+        return self._unused_files <= self._most_files and self._unused_bytes <= self._most_bytes
+
+    def _forget_unused(self, mapped: MappedFile) -> None:
+        self._unused_files -= 1
+        self._unused_bytes -= mapped.unused_bytes
+        mapped.unused_bytes = 0
 
     def _drop(self, key: _Key) -> None:
         mapped = self._maps.pop(key)
         mapped.kept = False
         if not mapped.users:
+            self._forget_unused(mapped)
             mapped.file.close()
 
 
 def _identity(path: Path) -> _Identity:
     try:
-        found = path.lstat()
+        found = os.lstat(path)
     except OSError:
         return (0, 0, -1)  # opening it says what is wrong
     if not stat.S_ISREG(found.st_mode):

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from bamquery.storage.format.layout import FragmentLayout, vector_count
 from bamquery.storage.format.lazy_sequence import LazySequence
 from bamquery.storage.format.storable_types import is_string_like, stored_index
 from bamquery.storage.fragments.check import check_fragment
+from bamquery.storage.fragments.plain_size import ColumnSizes
 from bamquery.storage.fragments.schema_evolution import FragmentColumns
 from bamquery.storage.readers.block_reader import BlockReader, RangeMismatchError, ReadCounters
 from bamquery.storage.statistics.packed_parts import PackedParts
@@ -38,6 +39,9 @@ class Fragment:
 
     Attributes:
         entry: what the manifest says of it.
+        id: unique among all fragments of the table.
+        rows: number of rows.
+        vector_count: number of vectors; the last may have fewer than 1,024 rows.
         path: file one, the columns.
         schema: its columns, which are the table's but for those that are younger than it.
         layout: where their buffers are.
@@ -57,6 +61,9 @@ class Fragment:
         """See `open`."""
         self.path = path
         self.entry = entry
+        self.id: Final = entry.id
+        self.rows: Final = entry.rows
+        self.vector_count: Final = vector_count(entry.rows)
         self.schema = schema
         self.layout = layout
         self.zone_map = ZoneMap(self._column_statistics, entry.rows)
@@ -64,6 +71,7 @@ class Fragment:
         self._indexes = {field.name: index for index, field in enumerate(schema)}
         self._positions = dict(zip(schema.names, positions, strict=True))
         self._columns: dict[str, StoredColumn] = {}
+        self._sizes: dict[str, ColumnSizes] = {}
         self._dictionaries: dict[str, pa.Array[Any]] = {}
         self._string_lengths: dict[str, NDArray[np.int64]] = {}
         self._lock = threading.Lock()
@@ -99,24 +107,9 @@ class Fragment:
         return cls(path, entry, schema, layout, statistics, positions=positions)
 
     @property
-    def id(self) -> str:
-        """Unique among all fragments of the table."""
-        return self.entry.id
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return self.entry.rows
-
-    @property
     def data_bytes(self) -> int:
         """Size of the file at `path`."""
         return self.entry.data_bytes
-
-    @property
-    def vector_count(self) -> int:
-        """Number of vectors; the last may have fewer than 1,024 rows."""
-        return vector_count(self.rows)
 
     def ask_ahead(self, columns: Iterable[str], *, parts: bool = False) -> None:
         """Have the system read statistics of columns, also of their `parts`; see `VectorStatistics`."""
@@ -139,6 +132,17 @@ class Fragment:
                 stored = PlainStrings(place) if is_string_like(place.type) else PlainColumn(place)
             self._columns[column] = stored
         return stored
+
+    def sizes(self, column: str) -> ColumnSizes:
+        """What a column weighs."""
+        found = self._sizes.get(column)
+        if found is None:
+            index = self._indexes[column]
+            found = ColumnSizes.of_column(
+                self.schema.field(index).type, self.layout.columns[index], self.rows
+            )
+            self._sizes[column] = found
+        return found
 
     def dictionary(self, column: str, reader: BlockReader, counters: ReadCounters) -> pa.Array[Any]:
         """The values of a dictionary column; read and verified at first use, kept from then on.

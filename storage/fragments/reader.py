@@ -20,7 +20,6 @@ from bamquery.storage.encodings.packed.row_selection import SelectedRows, Step, 
 from bamquery.storage.encodings.packed.vectors import PackedVectors
 from bamquery.storage.encodings.stored_vectors import StoredVectors
 from bamquery.storage.format.layout import VECTOR_ROWS
-from bamquery.storage.format.storable_types import is_string_like
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.readers.block_reader import BlockReader, ReadCounters
 from bamquery.storage.readers.mapped_reader import MappedReader
@@ -54,6 +53,7 @@ class FragmentReader:
         self._reader = reader
         self._verify = verify
         self._keeps_dictionaries = keeps_dictionaries
+        self._packed: dict[str, PackedColumn | None] = {}
 
     def stream(self, column: str, vectors: NDArray[np.int64], counters: ReadCounters) -> pa.Array[Any]:
         """The rows of `vectors`, one after the other; vectors next to each other make large requests."""
@@ -89,8 +89,8 @@ class FragmentReader:
 
     def can_stay_packed(self, column: str) -> bool:
         """Whether what `read_packed` gives of the column is numbers, and no codes of a dictionary."""
-        layout = self._fragment.layout.columns[self._fragment.column_index(column)]
-        return isinstance(self._fragment.column(column), PackedColumn) and layout.dictionary is None
+        is_coded = self._fragment.sizes(column).has_dictionary
+        return not is_coded and isinstance(self._fragment.column(column), PackedColumn)
 
     def read_packed(self, column: str, vectors: NDArray[np.int64], counters: ReadCounters) -> StoredVectors:
         """The rows of `vectors` as they are stored, of a column that is encoded."""
@@ -117,7 +117,7 @@ class FragmentReader:
         counters: ReadCounters,
     ) -> int:
         """Bytes of strings that `decode` would give; 0 of columns of another type."""
-        if not is_string_like(self._fragment.schema.field(self._fragment.column_index(column)).type):
+        if not self._fragment.sizes(column).has_strings:
             return 0
         dictionary: Any = self.dictionary(column, counters)
         lengths: Any = pc.binary_length(dictionary)
@@ -129,28 +129,40 @@ class FragmentReader:
 
     def packed_columns(self, columns: Sequence[str]) -> list[PackedColumn] | None:
         """Columns that native calls read together, if all are packed and the file is mapped."""
-        stored = [self._fragment.column(column) for column in columns]
-        packed = [column for column in stored if isinstance(column, PackedColumn)]
-        mapped = isinstance(self._reader, MappedReader)
-        return packed if mapped and len(packed) == len(stored) else None
+        found = []
+        for column in columns:
+            packed = self.packed_column(column)
+            if packed is None:
+                return None
+            found.append(packed)
+        return found
+
+    def packed_column(self, column: str) -> PackedColumn | None:
+        """The one column, if native calls read it together with others."""
+        if column not in self._packed:  # each chunk asks several times
+            stored = self._fragment.column(column) if isinstance(self._reader, MappedReader) else None
+            self._packed[column] = stored if isinstance(stored, PackedColumn) else None
+        return self._packed[column]
 
     def read_together(self, columns: Sequence[str], requests: Sequence[ColumnRequest]) -> list[ReadColumn]:
         """What requests for columns of `packed_columns` give; see `read_columns`."""
         assert isinstance(self._reader, MappedReader)
         counters = [ReadCounters() for _ in columns]
         asked = []
-        for column, request, own in zip(columns, requests, counters, strict=True):
-            coded = self._fragment.layout.columns[self._fragment.column_index(column)].dictionary is not None
-            asked.append(replace(request, lengths=self.string_lengths(column, own)) if coded else request)
-        found = []
+        coded = [self._fragment.sizes(column).has_dictionary for column in columns]
+        for column, request, own, is_coded in zip(columns, requests, counters, coded, strict=True):
+            asked.append(replace(request, lengths=self.string_lengths(column, own)) if is_coded else request)
         answers = read_columns(self._reader, asked, verify=self._verify)
-        for column, answer, own in zip(columns, answers, counters, strict=True):
+        found = list(answers)
+        for i, (answer, own, is_coded) in enumerate(zip(answers, counters, coded, strict=True)):
+            if not is_coded:
+                continue
             values = answer.values
             if not isinstance(values, PackedVectors):
-                values = self._finish(column, values, own, checked=True)
+                values = self._finish(columns[i], values, own, checked=True)
             total = answer.counters
             total += own  # of its dictionary
-            found.append(replace(answer, values=values))
+            found[i] = replace(answer, values=values)
         return found
 
     def string_lengths(self, column: str, counters: ReadCounters) -> NDArray[np.int64]:
@@ -175,8 +187,7 @@ class FragmentReader:
 
     def dictionary(self, column: str, counters: ReadCounters) -> pa.Array[Any] | None:
         """What the column's codes stand for; None if it has no dictionary."""
-        layout = self._fragment.layout.columns[self._fragment.column_index(column)]
-        if layout.dictionary is None:
+        if not self._fragment.sizes(column).has_dictionary:
             return None
         return self._fragment.dictionary(column, self._reader, counters)
 
@@ -184,8 +195,7 @@ class FragmentReader:
         self, column: str, array: pa.Array[Any], counters: ReadCounters, *, checked: bool = False
     ) -> pa.Array[Any]:
         """The column of stored values: `checked` codes are all in the dictionary."""
-        index = self._fragment.column_index(column)
-        if self._fragment.layout.columns[index].dictionary is None:
+        if not self._fragment.sizes(column).has_dictionary:
             return array
         values = self._fragment.dictionary(column, self._reader, counters)
         try:
@@ -196,7 +206,8 @@ class FragmentReader:
                 f'column "{column}" refers to values beyond its dictionary', self._fragment.path
             ) from error
         kept = self._keeps_dictionaries
-        is_dictionary = kept or pa.types.is_dictionary(self._fragment.schema.field(index).type)
+        kind = self._fragment.schema.field(self._fragment.column_index(column)).type
+        is_dictionary = kept or pa.types.is_dictionary(kind)
         decoded: pa.Array[Any] = found if is_dictionary else found.dictionary_decode()
         return decoded
 
@@ -251,10 +262,13 @@ def _rows_by_vector(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray
     first, last = int(rows[0]) // VECTOR_ROWS, int(rows[-1]) // VECTOR_ROWS
     if len(rows) < _MANY * (last + 1 - first):
         vectors = rows >> _VECTOR_SHIFT
-        begins = np.concatenate([[0], np.flatnonzero(vectors[1:] != vectors[:-1]) + 1])
-        return vectors[begins], np.diff(begins, append=len(rows))
+        changes = (vectors[1:] != vectors[:-1]).nonzero()[0]
+        bounds = np.empty(len(changes) + 2, np.int64)
+        bounds[0], bounds[1:-1], bounds[-1] = 0, changes + 1, len(rows)
+        return vectors[bounds[:-1]], bounds[1:] - bounds[:-1]
     # Where vectors begin among the rows is searched for: each is another forty rows' worth.
     bounds = np.arange(first, last + 2) * VECTOR_ROWS
-    counts = np.diff(np.searchsorted(rows, bounds))
-    held = np.flatnonzero(counts)
+    places = rows.searchsorted(bounds)
+    counts = places[1:] - places[:-1]
+    held = counts.nonzero()[0]
     return held + first, counts[held]

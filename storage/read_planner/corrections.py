@@ -34,6 +34,8 @@ class Corrections:
         self._lock = threading.Lock()
         self._seen: dict[_Key, tuple[float, float]] = {}
         """Predicted and measured seconds; the last chunks count most."""
+        self._factors: dict[_Key, float] = {}
+        """What comes of these."""
 
     def learn(self, reads: Sequence[Choice], seconds: float) -> None:
         """Note what reads of one strategy took together, which is shared out by what was expected of each."""
@@ -42,10 +44,12 @@ class Corrections:
         expected = self._model.seconds(read.predicted for read in reads)
         if not expected or seconds <= 0:
             return
-        key = self._key(reads[0].strategy, _sum([read.predicted for read in reads]))
+        key = self._key(reads[0].strategy, [read.predicted for read in reads])
         with self._lock:
             predicted, measured = self._seen.get(key, (_PRIOR_S, _PRIOR_S))
-            self._seen[key] = (_FADE * predicted + expected, _FADE * measured + seconds)
+            predicted, measured = _FADE * predicted + expected, _FADE * measured + seconds
+            self._seen[key] = (predicted, measured)
+            self._factors[key] = min(max(measured / predicted, _LEAST), _MOST)
 
     def apply(self, strategy: Strategy, predicted: Cost) -> Cost:
         """A cost, corrected.
@@ -55,15 +59,13 @@ class Corrections:
         """
         if self._model is None:
             return predicted
-        factor = self.factor(*self._key(strategy, predicted))
+        factor = self._factors.get(self._key(strategy, (predicted,)), 1.0)
         latency, link, commands, work, carried = predicted
         return factor * latency, factor * link, factor * commands, factor * work, factor * carried
 
     def factor(self, strategy: Strategy, resource: Resource | None) -> float:
         """Measured over predicted; 1 where nothing is known. Resource None: of a device without overlap."""
-        with self._lock:
-            predicted, measured = self._seen.get((strategy, resource), (1.0, 1.0))
-        return min(max(measured / predicted, _LEAST), _MOST)
+        return self._factors.get((strategy, resource), 1.0)
 
     def choose_untried(self, chosen: Choice, others: Sequence[Choice]) -> Choice | None:
         """Another way that nobody has tried, and that may yet be the cheaper one: rates can be as far off."""
@@ -81,14 +83,15 @@ class Corrections:
     def _is_tried(self, choice: Choice) -> bool:
         """Whether by reads that were large enough to say something of this one."""
         assert self._model is not None
-        key = self._key(choice.strategy, choice.predicted)
+        key = self._key(choice.strategy, (choice.predicted,))
         enough = max(_ENOUGH_S, _ENOUGH * self._model.seconds((choice.predicted,)))
         with self._lock:
             return self._seen.get(key, (0.0, 0.0))[0] >= enough
 
-    def _key(self, strategy: Strategy, cost: Cost) -> _Key:
+    def _key(self, strategy: Strategy, costs: Sequence[Cost]) -> _Key:
+        """Of reads together."""
         assert self._model is not None
-        return strategy, self._model.scarcest(cost) if self._model.overlaps else None
+        return strategy, self._model.scarcest(_sum(costs)) if self._model.overlaps else None
 
 
 NO_CORRECTIONS: Final = Corrections()

@@ -33,6 +33,8 @@ class Path(enum.Enum):
     ROWS = "rows"
     """Single values, by whoever wants them: where a GPU sees a file's pages."""
 
+    __hash__ = object.__hash__  # as `Strategy`'s
+
 
 class Resource(enum.Enum):
     """What a read may have to wait for."""
@@ -47,6 +49,8 @@ class Resource(enum.Enum):
     """Checksums and decoding."""
     CORES = "cores"
     """Of the host, that carry bytes to a GPU."""
+
+    __hash__ = object.__hash__  # as `Strategy`'s
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,11 @@ class ReadDemand:
     checked: int = 0
     values: int = 0
     form: str = "plain"
+
+    def with_bytes(self, size: int) -> ReadDemand:
+        """The same of so many bytes."""
+        others = self.commands, self.rounds, self.checked, self.values, self.form
+        return ReadDemand(self.path, size, *others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +171,8 @@ class CostModel:
 
     def scarcest(self, cost: Cost) -> Resource:
         """What a read spends most on, its latency left aside."""
-        return max(_SHARED, key=lambda resource: cost[_PLACES[resource]])
+        shared = cost[1:]
+        return _SHARED[shared.index(max(shared))]
 
 
-_PLACES: Final = {resource: place for place, resource in enumerate(Resource)}
 _SHARED: Final = tuple(Resource)[1:]

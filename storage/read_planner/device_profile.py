@@ -6,9 +6,9 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -62,6 +62,10 @@ class DeviceProfile:
     _known: ClassVar[dict[str, DeviceProfile]] = {}
     _lock: ClassVar[threading.Lock] = threading.Lock()
 
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
     def model(self, processor: ProcessorRates, kind: str) -> CostModel:
         """What reads by that kind of reader cost.
 
@@ -95,7 +99,7 @@ class DeviceProfile:
                     profile = _measure(path, kind, time.perf_counter)
                     if profile is None:
                         return ASSUMED[kind]  # not kept: another file may be large enough
-                    keep_measured(key, asdict(profile))
+                    keep_measured(key, profile.to_dict())
                 cls._known[key] = profile
             return profile
 

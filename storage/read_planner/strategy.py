@@ -14,3 +14,5 @@ class Strategy(enum.Enum):
     """The whole vectors that hold surviving rows, so that they can be verified."""
     FETCH_BLOCKS = "blocks"
     """Only the blocks that hold surviving rows."""
+
+    __hash__ = object.__hash__  # a member is equal to itself only, and an enumeration's own is Python's

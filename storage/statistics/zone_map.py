@@ -25,7 +25,7 @@ _ASKED_FIRST: Final = 512
 _NEARLY_ALL: Final = 0.97
 _MOST_VALUES: Final = 64
 """Longer IN lists are pruned by their smallest and largest value only."""
-_KEPT: Final = 8
+_KEPT: Final = 32
 """Predicates whose answers are kept: of one statement, which asks again for each chunk."""
 
 
@@ -46,21 +46,27 @@ class ZoneMap:
         A vector is left out only if its statistics rule out every row of it. NaN is greater than every number
         and equal to itself, -0 equals 0, and comparisons with null are never true.
         """
-        return np.flatnonzero(self.possible(predicates))
+        return self.possible(predicates).nonzero()[0]
 
     def possible(self, predicates: Sequence[RangePredicate]) -> NDArray[np.bool_]:
         """The same as a bit for each vector."""
-        alive = np.ones(len(self._rows), np.bool_)
-        for predicate in predicates:
-            alive &= self._answer(predicate, certain=False)
+        if not predicates:
+            return np.ones(len(self._rows), np.bool_)
+        first, *others = predicates
+        alive = self._answer(first, certain=False).copy()
+        for predicate in others:
             if not alive.any():
                 break
+            alive &= self._answer(predicate, certain=False)
         return alive
 
     def certain(self, predicates: Sequence[RangePredicate]) -> NDArray[np.bool_]:
         """A bit for each vector, whether all of its rows are known to fulfil all `predicates`."""
-        certain = np.ones(len(self._rows), np.bool_)
-        for predicate in predicates:
+        if not predicates:
+            return np.ones(len(self._rows), np.bool_)
+        first, *others = predicates
+        certain = self._answer(first, certain=True).copy()
+        for predicate in others:
             certain &= self._answer(predicate, certain=True)
         return certain
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -39,24 +40,32 @@ class TableFolder:
 
     path: Path
 
-    @property
+    @cached_property
     def manifests(self) -> Path:
         """One file a version, and manifests being written."""
         return self.path / "manifests"
 
-    @property
+    @cached_property
     def fragments(self) -> Path:
         """Two files a fragment."""
         return self.path / "fragments"
 
-    @property
+    @cached_property
     def lock(self) -> Path:
         """The empty file whose bytes are locked."""
         return self.path / "lock"
 
     def manifest(self, version: int) -> Path:
         """The file of a version."""
-        return self.manifests / file_name(version)
+        path = self._manifests.get(version)
+        if path is None:
+            self._manifests.clear()  # statements mostly ask for the latest one
+            path = self._manifests[version] = self.manifests / file_name(version)
+        return path
+
+    @cached_property
+    def _manifests(self) -> dict[int, Path]:
+        return {}
 
     def commit(self, version: int) -> Path:
         """The empty file that is made once a version is committed, and gone once a later one is."""
@@ -83,9 +92,7 @@ class TableFolder:
                 there.
         """
         for _ in range(_LISTINGS):
-            names = list_names(self.manifests)
-            version = max(_parse_versions(names, parse_file_name), default=NO_VERSION)
-            committed = max(_parse_versions(names, parse_commit_name), default=NO_VERSION)
+            version, committed = _latest_of(tuple(list_names(self.manifests)))
             if committed <= version and (version != NO_VERSION or not os.path.lexists(self.record)):
                 return version
             time.sleep(0.001)  # a listing may miss names that come and go meanwhile
@@ -241,7 +248,14 @@ def list_names(path: Path) -> list[str]:
         raise storage_error(error, path, "list the folder") from error
 
 
-def _parse_versions(names: list[str], parse: Callable[[str], int | None]) -> list[int]:
+@lru_cache(maxsize=128)
+def _latest_of(names: tuple[str, ...]) -> tuple[int, int]:
+    """The last version that is stored, and the last that was committed: each statement lists names anew."""
+    stored, commits = _parse_versions(names, parse_file_name), _parse_versions(names, parse_commit_name)
+    return max(stored, default=NO_VERSION), max(commits, default=NO_VERSION)
+
+
+def _parse_versions(names: Sequence[str], parse: Callable[[str], int | None]) -> list[int]:
     return sorted(version for name in names if (version := parse(name)) is not None)
 
 

@@ -89,6 +89,9 @@ class KnownManifests:
         if known.size > _MOST_BYTES:
             return
         with self._lock:
+            if self._known.get(path) is known:
+                self._known.move_to_end(path)
+                return
             before = self._known.pop(path, None)
             self._known[path] = known
             self._bytes += known.size - (0 if before is None else before.size)

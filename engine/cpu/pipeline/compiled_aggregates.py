@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -11,15 +13,64 @@ from numpy.typing import NDArray
 
 from bamquery.engine.cpu.aggregates.accumulator import Accumulator, Gathered, StateColumns
 from bamquery.engine.cpu.keys.grouping import Grouping
-from bamquery.engine.cpu.pipeline.group_keys import add_group_keys
+from bamquery.engine.cpu.pipeline.group_keys import GroupKey, add_group_keys
 from bamquery.engine.cpu.pipeline.native_program import NativeProgram, State
 from bamquery.engine.cpu.stored_frame import StoredFrame
 from bamquery.engine.pipeline.aggregate_steps import aggregate_step
-from bamquery.engine.pipeline.instructions import AggregateStep, Program
+from bamquery.engine.pipeline.instructions import AggregateKind, AggregateStep, Program
 from bamquery.engine.pipeline.lowering import ProgramBuilder
+from bamquery.engine.pipeline.outputs import may_be_kept
 from bamquery.plan.expressions import AggregateCall, Expression
 
 _MOST_CODES = 2**31
+
+_KEPT: Final = 64
+"""Aggregations whose programs are kept for the next statement that has the same; as expressions' are."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Programs:
+    """What computes some calls.
+
+    Attributes:
+        program: of the calls alone; None where it computes none.
+        places: of calls, by number, among its aggregates.
+        grouping: the same with groups by keys; None where keys are no small numbers.
+        keys: what that groups by.
+    """
+
+    program: NativeProgram | None
+    places: Mapping[int, int]
+    grouping: NativeProgram | None
+    keys: Sequence[GroupKey]
+
+
+def _make_programs(
+    calls: tuple[AggregateCall, ...], kinds: tuple[AggregateKind | None, ...], keys: tuple[Expression, ...]
+) -> _Programs:
+    program, places = _build(calls, kinds, ())
+    found = add_group_keys(ProgramBuilder(), keys) or []
+    grouping = NativeProgram(_build(calls, kinds, keys)[0]) if found else None
+    return _Programs(NativeProgram(program) if program.aggregates else None, places, grouping, found)
+
+
+_known_programs: Final = functools.lru_cache(maxsize=_KEPT)(_make_programs)
+
+
+def _build(
+    calls: Sequence[AggregateCall], kinds: Sequence[AggregateKind | None], keys: Sequence[Expression]
+) -> tuple[Program, dict[int, int]]:
+    """A program with keys as outputs, and the places of calls among its aggregates."""
+    builder = ProgramBuilder()
+    add_group_keys(builder, keys)
+    steps: dict[AggregateStep, int] = {}
+    places: dict[int, int] = {}
+    for i, (call, kind) in enumerate(zip(calls, kinds, strict=True)):
+        step = aggregate_step(builder, call, kind)
+        if step is not None:
+            places[i] = steps.setdefault(step, len(steps))
+    builder.program.aggregates = list(steps)
+    return builder.program, places
 
 
 class CompiledAggregates:
@@ -34,24 +85,14 @@ class CompiledAggregates:
         self._accumulators = tuple(accumulators)
         self._types = [call.arguments[0].type if call.arguments else pa.null() for call in calls]
         self._calls = tuple(calls)
-        program, self._places = self._build(())
-        self._program = NativeProgram(program) if program.aggregates else None
-        self._keys = add_group_keys(ProgramBuilder(), keys) or []
-        self._grouping = NativeProgram(self._build(keys)[0]) if self._keys else None
+        kinds = tuple(one.program_kind(call) for call, one in zip(calls, accumulators, strict=True))
+        inputs = [*keys, *(one for call in calls for one in call.inputs)]
+        find = _known_programs if may_be_kept(inputs) else _make_programs
+        found = find(self._calls, kinds, tuple(keys))
+        self._places, self._keys = found.places, found.keys
+        self._program = None if found.program is None else found.program.without_failures()
+        self._grouping = None if found.grouping is None else found.grouping.without_failures()
         self._has_few_groups = True
-
-    def _build(self, keys: Sequence[Expression]) -> tuple[Program, dict[int, int]]:
-        """A program with keys as outputs, and the places of calls among its aggregates."""
-        builder = ProgramBuilder()
-        add_group_keys(builder, keys)
-        steps: dict[AggregateStep, int] = {}
-        places: dict[int, int] = {}
-        for i, (call, accumulator) in enumerate(zip(self._calls, self._accumulators, strict=True)):
-            step = aggregate_step(builder, call, accumulator.program_kind(call))
-            if step is not None:
-                places[i] = steps.setdefault(step, len(steps))
-        builder.program.aggregates = list(steps)
-        return builder.program, places
 
     def describe(self, states: int) -> str:
         """What profiles say of the program, where there are so many states."""

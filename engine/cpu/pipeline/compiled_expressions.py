@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -38,13 +38,18 @@ def compiled_columns(
         columns = None if program is None else program.evaluate(frame)
         for place, column in zip(places if columns is not None else (), columns or (), strict=True):
             found[place] = column
-    if isinstance(frame, StoredFrame):
+    if isinstance(frame, StoredFrame) or frame.num_rows:
+        column_of = frame.columns.__getitem__ if isinstance(frame, StoredFrame) else frame.column
         for place, expression in enumerate(expressions):
             if isinstance(expression, ColumnRef):
-                found[place] = frame.columns[expression.index]
-    left = [expression for expression, column in zip(expressions, found, strict=True) if column is None]
-    rest = iter(evaluate_columns(left, needed_batch(frame, referenced_columns(*left))))
-    return [next(rest) if column is None else column for column in found]
+                found[place] = column_of(expression.index)
+    left = [place for place, column in enumerate(found) if column is None]
+    if left:
+        others = [expressions[place] for place in left]
+        rest = evaluate_columns(others, needed_batch(frame, referenced_columns(*others)))
+        for place, column in zip(left, rest, strict=True):
+            found[place] = column
+    return cast("list[Column | PackedSelection]", found)
 
 
 def compiled_positions(

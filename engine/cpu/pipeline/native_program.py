@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -45,6 +46,7 @@ class NativeProgram:
         """`types`: of the outputs, as columns."""
         reuse_registers(program)
         self._inputs = tuple(program.inputs)
+        self._computed = [one.expression for one in self._inputs if not isinstance(one.expression, ColumnRef)]
         self._types = tuple(types)
         self._kinds = [value_kind(kind) for kind in types]
         self._native = _native.Program(
@@ -65,6 +67,12 @@ class NativeProgram:
         )
         self._lock = threading.Lock()
         self._failures = 0
+
+    def without_failures(self) -> NativeProgram:
+        """The same program, of which nobody knows yet that it fails."""
+        made = copy.copy(self)
+        made._lock, made._failures = threading.Lock(), 0
+        return made
 
     @property
     def is_given_up(self) -> bool:
@@ -150,12 +158,14 @@ class NativeProgram:
         """What the interpreter takes of each input, and of batches; None where one cannot be computed."""
         if self.is_given_up:
             return None
-        computed = [one.expression for one in self._inputs if not isinstance(one.expression, ColumnRef)]
-        try:
-            answers = iter(evaluate_columns(computed, needed_batch(frame, referenced_columns(*computed))))
-        except ExecutionError:  # of a row, perhaps, that the statement does not ask about
-            self._note_failure()
-            return None
+        answers: Iterator[Column] = iter(())
+        if self._computed:
+            try:
+                batch = needed_batch(frame, referenced_columns(*self._computed))
+                answers = iter(evaluate_columns(self._computed, batch))
+            except ExecutionError:  # of a row, perhaps, that the statement does not ask about
+                self._note_failure()
+                return None
         found: list[tuple[Any, ...]] = []
         batches: Batches | None = None
         for one in self._inputs:
@@ -190,7 +200,7 @@ def _aligned(values: pa.Buffer) -> pa.Buffer:
 
 def _packed_column(found: PackedSelection, batches: Batches) -> tuple[Any, ...]:
     packed, encoding = found.packed, found.packed.encoding
-    places = np.searchsorted(packed.vectors, batches.vectors)
+    places = packed.vectors.searchsorted(batches.vectors)
     return (
         packed.payload,
         packed.starts,

@@ -178,19 +178,29 @@ class Operator(ABC, Generic[Frame]):
     @contextmanager
     def measured(self) -> Iterator[None]:
         """Time that is spent here meanwhile is this operator's, but for that of its children."""
-        started = time.perf_counter()
-        below = sum(child._total_seconds for child in self.children)
+        started, below = time.perf_counter(), self._seconds_of_children()
         try:
             yield
         finally:
-            elapsed = time.perf_counter() - started
-            self._total_seconds += elapsed
-            self.profile.seconds += elapsed - (sum(c._total_seconds for c in self.children) - below)
+            self._count_seconds(time.perf_counter() - started, below)
 
     def _next_measured(self, produced: Iterator[Frame]) -> Frame | None:
-        before = begin_work(self.profile)
+        # As `measured`, which would make a generator for each frame of each operator.
+        before, below = begin_work(self.profile), self._seconds_of_children()
+        started = time.perf_counter()
         try:
-            with self.measured():
-                return next(produced, None)
+            return next(produced, None)
         finally:
+            self._count_seconds(time.perf_counter() - started, below)
             begin_work(before)
+
+    def _seconds_of_children(self) -> float:
+        seconds = 0.0
+        for child in self.children:
+            seconds += child._total_seconds
+        return seconds
+
+    def _count_seconds(self, elapsed: float, below: float) -> None:
+        """So many have passed here, and there were `below` of the children's before."""
+        self._total_seconds += elapsed
+        self.profile.seconds += elapsed - (self._seconds_of_children() - below)

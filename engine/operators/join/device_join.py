@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Generic, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
-from bamquery.engine.device import Frame
+from bamquery.engine.device import Frame, JoinTable
 from bamquery.engine.operators.join.pairs import JoinCondition, PairCondition
 from bamquery.errors import ExecutionError
 from bamquery.plan.nodes import JoinKind
@@ -66,10 +67,15 @@ class DeviceJoinTable(Protocol):
         ...
 
 
-def as_device_join_table(table: object, condition: JoinCondition) -> DeviceJoinTable | None:
+def as_device_join_table(table: JoinTable[Any], condition: JoinCondition) -> DeviceJoinTable | None:
     """The table, if it can join by itself: with keys, and not for marks of several columns."""
     able = condition.probe_keys and not condition.compared
-    return table if able and isinstance(table, DeviceJoinTable) else None
+    return cast(DeviceJoinTable, table) if able and _joins_itself(type(table)) else None
+
+
+@functools.lru_cache(maxsize=16)
+def _joins_itself(kind: type[Any]) -> bool:
+    return issubclass(kind, DeviceJoinTable)
 
 
 def several_rows_error() -> ExecutionError:

@@ -98,9 +98,10 @@ def probe_sides(
             kept.probes = probes
     with closing(probe()) as frames:
         yield from _stream(task, frames, probes)
-    nothing = task.context.device.empty(task.probe_fields)
-    for one in probes:
-        yield from one.unmatched_rows(nothing)
+    if any(one.gives_unmatched for one in probes):
+        nothing = task.context.device.empty(task.probe_fields)
+        for one in probes:
+            yield from one.unmatched_rows(nothing)
 
 
 def _stream(

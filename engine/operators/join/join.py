@@ -34,7 +34,7 @@ from bamquery.engine.operators.join.probe_first import build_side_filters, probe
 from bamquery.engine.operators.join.strategy import JoinStrategy, JoinTask, KeptBuild, ProbeRows
 from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.expressions import ColumnRef, Expression, walk
-from bamquery.plan.format import format_expression
+from bamquery.plan.format import expression_text
 from bamquery.plan.nodes import Field, JoinKind
 
 _GIVES_BUILD_ROWS: Final = ("inner", "left", "right", "full", "single")
@@ -290,7 +290,7 @@ class Join(Operator[Frame], Generic[Frame]):
 def _keys(condition: JoinCondition) -> list[str]:
     signs = (" IS NOT DISTINCT FROM " if equal else " = " for equal in condition.nulls_equal)
     return [
-        f"{format_expression(left)}{sign}{format_expression(right)}"
+        f"{expression_text(left)}{sign}{expression_text(right)}"
         for left, right, sign in zip(condition.probe_keys, condition.build_keys, signs, strict=True)
     ]
 
@@ -302,4 +302,4 @@ def _reads_string(expression: Expression) -> bool:
 
 
 def _residual(condition: JoinCondition) -> str:
-    return "" if condition.residual is None else format_expression(condition.residual)
+    return "" if condition.residual is None else expression_text(condition.residual)

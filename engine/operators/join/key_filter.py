@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any, Final, Generic
 
 import pyarrow as pa
 
 from bamquery.closeable import Closeable
+from bamquery.engine.capabilities import Capabilities
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Reservation
@@ -18,12 +20,13 @@ from bamquery.engine.operators.join.key_bounds import key_bounds
 from bamquery.engine.operators.join.pairs import JoinCondition
 from bamquery.plan.expressions import (
     AggregateCall,
+    ColumnRef,
     Expression,
     Literal,
     Members,
     referenced_columns,
 )
-from bamquery.plan.format import format_expression
+from bamquery.plan.format import expression_text
 from bamquery.plan.nodes import JoinKind
 from bamquery.plan.rewriting import renumber
 
@@ -55,7 +58,7 @@ def key_filters(
         for number, (key, build_key) in enumerate(
             zip(condition.probe_keys, condition.build_keys, strict=True)
         ):
-            dynamic_filter = DynamicFilter(f"keys of a join, {format_expression(build_key)}")
+            dynamic_filter = DynamicFilter(f"keys of a join, {expression_text(build_key)}")
             if has_ordered_bounds(key.type) and probe.push_dynamic_filter(key, dynamic_filter):
                 taken[number] = dynamic_filter
     return taken
@@ -309,5 +312,12 @@ class _OneKeySummary(Generic[Frame]):
 
 
 def _is_refused(device: Device[Any], key: Expression) -> bool:
-    extremes = (AggregateCall(function, (key,), key.type) for function in ("min", "max"))
-    return any(map(device.capabilities.aggregate_refusals, extremes))
+    return not _has_extremes(device.capabilities, key.type)
+
+
+@functools.lru_cache(maxsize=64)
+def _has_extremes(able: Capabilities, kind: pa.DataType) -> bool:
+    """Whether the device finds the least and the greatest value of a column of that type."""
+    column = ColumnRef(0, "key", kind)
+    extremes = (AggregateCall(function, (column,), kind) for function in ("min", "max"))
+    return not any(map(able.aggregate_refusals, extremes))

@@ -35,7 +35,11 @@ from bamquery.plan.nodes import JoinKind
 
 
 class JoinProbe(Generic[Frame]):
-    """Looks rows up among build rows and gives what a join of a kind makes of them; thread-safe."""
+    """Looks rows up among build rows and gives what a join of a kind makes of them; thread-safe.
+
+    Attributes:
+        gives_unmatched: whether build rows that were never found are wanted.
+    """
 
     def __init__(
         self,
@@ -52,12 +56,12 @@ class JoinProbe(Generic[Frame]):
         self._condition = condition
         self._mark_probe = MarkJoinProbe(context, build.frame, condition) if condition.compared else None
         self._device_probe = self._start_device_join(probe_columns)
-        self._gives_unmatched = kind in ("right", "full")
+        self.gives_unmatched = kind in ("right", "full")
         gives_pairs = self._device_probe is None and kind not in ("semi", "anti", "mark")
         self._copies = CopiedRows(context.device, build.frame) if gives_pairs else None
         self._portion = context.string_limits.piece
         self._matched = np.zeros(
-            build.rows if self._gives_unmatched and self._device_probe is None else 0, np.bool_
+            build.rows if self.gives_unmatched and self._device_probe is None else 0, np.bool_
         )
         self._finder = JoinPairFinder(
             context,
@@ -109,7 +113,7 @@ class JoinProbe(Generic[Frame]):
 
     def unmatched_rows(self, nothing: Frame) -> Generator[Frame, None, None]:
         """Build rows that were never found, if they are wanted, beside nulls for the columns of `nothing`."""
-        if not self._gives_unmatched:
+        if not self.gives_unmatched:
             return
         device = self._device
         if self._device_probe is not None:
@@ -126,7 +130,7 @@ class JoinProbe(Generic[Frame]):
         assert self._copies is not None
         positions, found = pairs.probe_positions, pairs.build_positions
         take: Callable[[Frame, HostPositions], Frame] = self._device.take
-        if self._gives_unmatched:
+        if self.gives_unmatched:
             self._matched[found] = True
         if self._kind == "single" and (np.diff(positions) == 0).any():
             raise several_rows_error()

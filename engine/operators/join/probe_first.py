@@ -13,7 +13,7 @@ from bamquery.engine.operators.base.frame_sizing import drain_list
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.join.key_filter import KeySummary
 from bamquery.engine.operators.join.pairs import JoinCondition
-from bamquery.plan.format import format_expression
+from bamquery.plan.format import expression_text
 from bamquery.plan.nodes import JoinKind
 
 MOST_ROWS: Final = 1 << 20
@@ -34,7 +34,7 @@ def build_side_filters(
         for number, (key, probe_key) in enumerate(
             zip(condition.build_keys, condition.probe_keys, strict=True)
         ):
-            dynamic_filter = DynamicFilter(f"keys of a join, {format_expression(probe_key)}")
+            dynamic_filter = DynamicFilter(f"keys of a join, {expression_text(probe_key)}")
             if has_ordered_bounds(key.type) and build.push_dynamic_filter(key, dynamic_filter):
                 taken[number] = dynamic_filter
     return taken

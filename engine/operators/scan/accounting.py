@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamquery.engine.operators.scan.chunks import Piece
-from bamquery.storage.format.storable_types import is_string_like, value_bits
 from bamquery.storage.fragments.fragment import Fragment
-from bamquery.storage.fragments.plain_size import string_bytes
 
 
 def plain_bytes(fragment: Fragment, column: str, rows: int, string_bytes: int = 0) -> int:
@@ -19,19 +17,14 @@ def plain_bytes(fragment: Fragment, column: str, rows: int, string_bytes: int = 
     Values, 1/8 byte a row where the fragment's column has nulls, and for strings one offset a row and
     the `string_bytes` themselves. Of a dictionary column the indexes, whatever a device makes of it.
     """
-    position = fragment.column_index(column)
-    kind = fragment.schema.field(position).type
-    nulls = _bytes(rows) if fragment.layout.columns[position].has_nulls else 0
-    return nulls + _bytes(rows * value_bits(kind)) + (string_bytes if is_string_like(kind) else 0)
+    return fragment.sizes(column).plain_bytes(rows, string_bytes)
 
 
 def bytes_of_pieces(pieces: Sequence[Piece], column: str, counts: NDArray[np.int64]) -> int:
     """The same for so many rows of each piece, of a column that has no strings."""
     fragments = [piece.fragment for piece in pieces]
-    position = fragments[0].column_index(column)
-    bits = value_bits(fragments[0].schema.field(position).type)
-    nullable = np.array([f.layout.columns[position].has_nulls for f in fragments])
-    return plain_bytes_of(counts, bits, nullable)
+    sizes = [fragment.sizes(column) for fragment in fragments]
+    return plain_bytes_of(counts, sizes[0].bits, np.array([one.has_nulls for one in sizes]))
 
 
 def plain_bytes_of(counts: NDArray[np.int64], bits: int, nullable: NDArray[np.bool_]) -> int:
@@ -46,10 +39,6 @@ def whole_piece_bytes(piece: Piece, column: str) -> int:
     fragment's, so that the pieces of a whole fragment add up exactly.
     """
     fragment = piece.fragment
-    whole = string_bytes(fragment, fragment.column_index(column))
-    strings = piece.end * whole // fragment.rows - piece.begin * whole // fragment.rows
-    return plain_bytes(fragment, column, piece.end - piece.begin, strings)
-
-
-def _bytes(bits: int) -> int:
-    return -(-bits // 8)
+    sizes = fragment.sizes(column)
+    strings = piece.end * sizes.strings // fragment.rows - piece.begin * sizes.strings // fragment.rows
+    return sizes.plain_bytes(piece.end - piece.begin, strings)

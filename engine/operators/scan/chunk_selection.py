@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from bamquery.engine.operators.scan.row_numbers import RowNumbers
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SelectionPlan:
     """What a scan does with every chunk: columns to give out, and steps to pass before."""
 
@@ -43,6 +44,11 @@ class SelectionPlan:
     """Steps that change while the scan runs, as they are now."""
     numbers: RowNumbers | None = None
     """What computes the rows' numbers, where they are a column."""
+
+    @functools.cached_property
+    def names(self) -> Sequence[str]:
+        """Of the source's columns."""
+        return self.schema.names
 
     def next_steps(self) -> list[FilterStep]:
         """The steps for the next chunk."""
@@ -85,6 +91,7 @@ class ChunkSelection(Generic[Frame]):
         chunk: Chunk,
     ) -> None:
         self._plan = plan
+        self._names = plan.names
         self._device = context.device
         self._reads = work.reads
         self._codes = work.codes
@@ -134,7 +141,7 @@ class ChunkSelection(Generic[Frame]):
         ranges = step.conjuncts[0].ranges if len(step.conjuncts) == 1 else ()
         if len(ranges) != 1 or ranges[0].operator != "is_not_null" or self._is_number(step.columns[0]):
             return False
-        name = self._name(step.columns[0])
+        name = self._names[step.columns[0]]
         fragments = (piece.fragment for piece in self._pieces)
         return not any(one.layout.columns[one.column_index(name)].has_nulls for one in fragments)
 
@@ -158,7 +165,7 @@ class ChunkSelection(Generic[Frame]):
     def _cost(self, step: FilterStep) -> float:
         """Seconds to read what the step still needs, for the rows that are alive."""
         return sum(
-            self._reads.expected_seconds(piece, self._name(column), rows)
+            self._reads.expected_seconds(piece, self._names[column], rows)
             for column in step.columns
             if column not in self._held and column not in self._packed and not self._is_number(column)
             for piece, rows in zip(self._pieces, self._rows, strict=True)
@@ -176,7 +183,7 @@ class ChunkSelection(Generic[Frame]):
             self._held[column] = self._decode(column)
         if not missing:
             return
-        names = [self._name(column) for column in missing]
+        names = [self._names[column] for column in missing]
         pieces: list[list[Frame]] = []
         for piece, rows in zip(self._pieces, self._rows, strict=True):
             if not self._filtered:
@@ -190,7 +197,7 @@ class ChunkSelection(Generic[Frame]):
     def _decode(self, column: int) -> Frame:
         """A column that was compared as codes, of the rows that are alive: at least one."""
         vectors = self._packed.pop(column)
-        name = self._name(column)
+        name = self._names[column]
         frames = [
             self._codes.decode(piece, name, packed, rows)
             for piece, packed, rows in zip(self._pieces, vectors, self._rows, strict=True)
@@ -213,7 +220,7 @@ class ChunkSelection(Generic[Frame]):
             return False
         left = [step for step in waiting if all(step is not plan.step for plan in plans)]
         columns = self._wanted_columns(left)
-        wanted = {self._name(column): column for column in columns}
+        wanted = {self._names[column]: column for column in columns}
         # Where nothing else will be looked at, how many rows pass is all that counts.
         found = self._vectors.run(plans, alive, set(wanted), located=bool(columns))
         if found is None:
@@ -249,14 +256,14 @@ class ChunkSelection(Generic[Frame]):
         """The name of a column that is to be read; None where it is in memory, or computed."""
         if column in self._held or column in self._packed or self._is_number(column):
             return None
-        return self._name(column)
+        return self._names[column]
 
     def _compare_codes(self, step: FilterStep, wanted: set[int]) -> bool:
         """Keep the rows that pass by what the step's column is stored as, if that tells; whether it does."""
         columns = [c for c in step.columns if c not in self._held]
         if len(columns) < len(step.columns) or any(map(self._is_number, columns)):
             return False
-        column, names = columns[0], [self._name(column) for column in columns]
+        column, names = columns[0], [self._names[column] for column in columns]
         held = self._packed.get(column)
         plan = self._codes.plan(step, names, self._pieces, self._rows, held)
         if plan is None:
@@ -320,12 +327,9 @@ class ChunkSelection(Generic[Frame]):
         start = 0
         for number, (piece, rows) in enumerate(zip(self._pieces, self._rows, strict=True)):
             count = piece.rows if rows is None else len(rows)
-            low, high = np.searchsorted(passed, (start, start + count))
+            low, high = passed.searchsorted((start, start + count))
             self._rows[number] = _ids(piece, rows, passed[low:high] - start)
             start += count
-
-    def _name(self, column: int) -> str:
-        return self._plan.schema.field(column).name
 
 
 def rows_without_columns(rows: int) -> pa.RecordBatch:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 
 from bamquery.storage.format.layout import VECTOR_ROWS, vector_count
 from bamquery.storage.fragments.fragment import Fragment
-from bamquery.storage.fragments.plain_size import column_bytes, stored_bytes
 from bamquery.storage.statistics.predicate import RangePredicate
 
 CHUNK_VECTORS: Final = 1024
@@ -104,14 +104,15 @@ class ChunkLimits:
             threads=threads,
         )
 
+    @functools.lru_cache(maxsize=64)  # noqa: B019 (of small values, as many as there are settings)
     def for_mapped_files(self) -> ChunkLimits:
         """Those where no read is waited for."""
         times = MAPPED if self.threads <= FEW_THREADS else MAPPED_FOR_MANY
         return replace(self, vectors=times * self.vectors)
 
-    def for_share(self, share: float) -> ChunkLimits:
-        """Those where about that share of the rows passes."""
-        return replace(self, vectors=min(self.vectors, math.ceil(self.given / max(share, 1e-9))))
+    def vectors_for_share(self, share: float) -> int:
+        """Vectors of a full chunk where about that share of the rows passes."""
+        return min(self.vectors, math.ceil(self.given / max(share, 1e-9)))
 
     def for_few_rows(self, density: float) -> ChunkLimits:
         """Those for `density` rows a vector that are known before: only these are ever decoded.
@@ -132,12 +133,21 @@ class Piece:
         begin: first row, the start of a vector.
         end: row behind the last one, the end of a vector or of the fragment.
         vectors: ascending numbers of vectors, all within [begin, end).
+        rows: of `vectors`.
     """
 
     fragment: Fragment
     begin: int
     end: int
     vectors: NDArray[np.int64]
+    rows: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        rows = 0
+        if len(self.vectors):
+            last = min(VECTOR_ROWS, self.fragment.rows - int(self.vectors[-1]) * VECTOR_ROWS)
+            rows = (len(self.vectors) - 1) * VECTOR_ROWS + last
+        object.__setattr__(self, "rows", rows)
 
     @property
     def first_vector(self) -> int:
@@ -148,14 +158,6 @@ class Piece:
     def total_vectors(self) -> int:
         """Vectors within [begin, end), pruned ones included."""
         return vector_count(self.end - self.begin)
-
-    @property
-    def rows(self) -> int:
-        """Rows of `vectors`."""
-        if not len(self.vectors):
-            return 0
-        last = min(VECTOR_ROWS, self.fragment.rows - int(self.vectors[-1]) * VECTOR_ROWS)
-        return (len(self.vectors) - 1) * VECTOR_ROWS + last
 
     def row_ids(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Row ids of the rows at those positions among the rows of `vectors`."""
@@ -282,7 +284,7 @@ class _Rounds:
         if self._chunks % self._limits.threads == 0:
             self.share = 1.0 if self._passing is None else self._passing()
             part = max(-(-self.left // self._limits.threads), LEAST_SHARE)
-            self.vectors = min(self._limits.for_share(self.share).vectors, part)
+            self.vectors = min(self._limits.vectors_for_share(self.share), part)
         self._chunks += 1
 
 
@@ -296,11 +298,11 @@ class _RowWeights:
     """Bytes of a fragment's rows: of the columns, or of the widest of them."""
 
     def __init__(self, fragment: Fragment, columns: Sequence[str], limits: ChunkLimits) -> None:
-        places = [fragment.column_index(name) for name in columns]
+        sizes = [fragment.sizes(name) for name in columns]
         total = max if limits.widest else sum
         rows = max(fragment.rows, 1)
-        self._stored = total([stored_bytes(fragment, place) for place in places] or [0]) / rows
-        self._plain = total([column_bytes(fragment, place) for place in places] or [0]) / rows
+        self._stored = total([one.stored for one in sizes] or [0]) / rows
+        self._plain = total([one.plain for one in sizes] or [0]) / rows
         self._as_stored = limits.as_stored
 
     def vectors_within(self, size: int, share: float) -> int:

@@ -39,6 +39,10 @@ _DENSE: Final = 4
 _ALL: Final = -1
 """In place of a density: that of all rows."""
 _NO_ROWS: Final = np.empty(0, np.int64)
+_STRATEGIES: Final = tuple(Strategy)
+_STREAM: Final = (Strategy.STREAM,)
+_BY_THEMSELVES: Final = frozenset({_STREAM, (Strategy.FETCH_VECTORS,)})
+"""Ways to read columns that are planned one by one, whatever they share."""
 _WITHOUT_VECTORS: Final = (Strategy.STREAM, Strategy.FETCH_BLOCKS)
 """Where each vector has some of the rows: to fetch these vectors is to stream them."""
 _WHOLE_VECTORS: Final = (Strategy.STREAM, Strategy.FETCH_VECTORS)
@@ -80,7 +84,7 @@ class ColumnReads(Generic[Frame]):
         self._readers = readers
         self.check = check
         forced = forced_strategy(context.settings)
-        self._strategies = tuple(Strategy) if forced is None else (forced,)
+        self._strategies = _STRATEGIES if forced is None else (forced,)
         self._corrections: Corrections | None = None
         self._costs = KnownCosts()
 
@@ -102,7 +106,7 @@ class ColumnReads(Generic[Frame]):
         vectors = len(piece.vectors)
         density = _ALL if rows is None else round(_STEPS * math.log2(count / vectors))
         opened = self._readers.get(piece.fragment)
-        strategies = (Strategy.STREAM,) if rows is None else self._strategies
+        strategies = _STREAM if rows is None else self._strategies
         known = self._costs.of_fragment(piece.fragment, opened).seconds
         key = column, density, strategies
         seconds = known.get(key)
@@ -214,8 +218,7 @@ class ColumnReads(Generic[Frame]):
         places = [
             i
             for i, (column, choice) in enumerate(zip(columns, choices, strict=True))
-            if (rows is None or choice.strategy in ways)
-            and opened.columns.packed_columns([column]) is not None
+            if (rows is None or choice.strategy in ways) and opened.columns.reads_together(column)
         ]
         if not places:
             return {}
@@ -227,7 +230,7 @@ class ColumnReads(Generic[Frame]):
             answers = opened.columns.read_together(names, vectors, rows)
             seconds = time.perf_counter() - start
         read = [choices[i] for i in places]
-        for strategy in Strategy:
+        for strategy in _STRATEGIES:
             alike = [choice for choice in read if choice.strategy is strategy]
             if alike:
                 self._corrections_of(opened).learn(alike, seconds * len(alike) / len(read))
@@ -267,10 +270,14 @@ class ColumnReads(Generic[Frame]):
 
     def count_chunk(self, pieces: Sequence[Piece]) -> None:
         """The scan came to the chunk of those pieces."""
-        total = sum(piece.total_vectors for piece in pieces)
-        pruned = total - sum(len(piece.vectors) for piece in pieces)
+        rows = total = left = 0
+        for piece in pieces:
+            rows += piece.end - piece.begin
+            total += piece.total_vectors
+            left += len(piece.vectors)
+        pruned = total - left
         with self._profile.lock:
-            self._profile.rows_scanned += sum(piece.end - piece.begin for piece in pieces)
+            self._profile.rows_scanned += rows
             for figures in self._profile.columns.values():
                 figures.vectors_total += total
                 figures.vectors_pruned += pruned
@@ -295,15 +302,15 @@ class ColumnReads(Generic[Frame]):
         """How to read columns together for those rows; None: all of the piece's vectors."""
         strategies = self._strategies
         if rows is None or (len(strategies) > 1 and len(rows) >= _NEARLY_ALL * piece.rows):
-            strategies = (Strategy.STREAM,)
+            strategies = _STREAM
         elif len(strategies) > 1:
             held = len(vectors_of(rows))
             if _DENSE * len(rows) >= held * VECTOR_ROWS:
-                strategies = _WHOLE_VECTORS if held < len(piece.vectors) else (Strategy.STREAM,)
+                strategies = _WHOLE_VECTORS if held < len(piece.vectors) else _STREAM
             elif held == len(piece.vectors):
                 strategies = _WITHOUT_VECTORS
         apart = not opened.model.overlaps and not opened.model.together  # what columns cost adds up
-        if apart or strategies in {(Strategy.STREAM,), (Strategy.FETCH_VECTORS,)}:
+        if apart or strategies in _BY_THEMSELVES:
             asked = AskedRead(opened, piece, rows, decodes)
             corrections = self._corrections_of(opened)
             explores = len(strategies) > 1 and self._has_most_before_it(piece)

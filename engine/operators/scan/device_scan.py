@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, runtime_checkable
+from typing import Any, Generic, Protocol, TypeGuard, runtime_checkable
 
-from bamquery.engine.device import Frame
+from bamquery.engine.device import Device, Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.scan.chunk_selection import SelectionPlan
 from bamquery.engine.operators.scan.column_reads import ColumnReads
@@ -57,3 +58,13 @@ class ScanningDevice(Protocol[Frame]):
         Closing the generator stops the work. Raises what operators raise.
         """
         ...
+
+
+def scans_itself(device: Device[Frame]) -> TypeGuard[ScanningDevice[Frame]]:
+    """Whether it is a `ScanningDevice`."""
+    return _scans_itself(type(device))
+
+
+@functools.lru_cache(maxsize=16)
+def _scans_itself(kind: type[Any]) -> bool:
+    return issubclass(kind, ScanningDevice)

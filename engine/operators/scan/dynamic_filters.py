@@ -19,6 +19,8 @@ from bamquery.plan.expressions import Expression, Literal
 NOT_FOLLOWED: Final = "vectors are listed once: what rows tell of ORDER BY ... LIMIT prunes no more"
 """Of a device that reads chunks itself."""
 
+_TRUTH: Final = Literal(pa.scalar(True))
+
 
 @dataclass(frozen=True, eq=False)
 class ScanDynamicFilter:
@@ -74,8 +76,7 @@ class MovingDynamicFilters:
     @property
     def placeholders(self) -> list[FilterStep]:
         """Something for each step that may come."""
-        truth = Literal(pa.scalar(True))
-        return [FilterStep(self._first + i, (), truth, (), False) for i in range(len(self._taken))]
+        return [FilterStep(self._first + i, (), _TRUTH, (), False) for i in range(len(self._taken))]
 
     @property
     def guesses(self) -> list[float]:

@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from bamquery.engine.sources.scan_predicates import Conjunct, conjunction, rebase
+from bamquery.engine.sources.scan_predicates import Conjunct, conjunction, over_own_columns
 from bamquery.plan.expressions import Call, ColumnRef, Expression
 from bamquery.plan.rewriting import substitute
 from bamquery.statement_context.cancellation import check_cancelled
@@ -76,7 +76,7 @@ def filter_steps(conjuncts: Sequence[Conjunct]) -> list[FilterStep]:
         FilterStep(
             number,
             group[0].columns,
-            rebase(conjunction([conjunct.expression for conjunct in group]), group[0].columns),
+            conjunction([over_own_columns(conjunct.expression) for conjunct in group]),
             tuple(group),
             group[0].can_fail,
         )
@@ -99,9 +99,9 @@ class AdaptiveFilterOrder:
     def selectivity(self, step: FilterStep) -> float:
         """Share of rows expected to pass, of those that reach the step."""
         with self._lock:
-            return self._passed[step.number] / self._rows_in[step.number]
+            passed = self._rows_out or self._passed()
+            return passed[step.number] / self._rows_in[step.number]
 
-    @property
     def _passed(self) -> list[float]:
         if self._rows_out is None:
             guesses = self._guesses() if callable(self._guesses) else self._guesses
@@ -116,7 +116,7 @@ class AdaptiveFilterOrder:
         """Note what a step let through."""
         with self._lock:
             self._rows_in[step.number] += rows_in
-            self._passed[step.number] += rows_out
+            self._passed()[step.number] += rows_out
 
     def choose_next(self, waiting: Sequence[FilterStep], cost: Callable[[FilterStep], float]) -> FilterStep:
         """The step among one or more that removes rows at the least cost.

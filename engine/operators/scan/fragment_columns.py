@@ -87,6 +87,10 @@ class FragmentColumns(Generic[Frame]):
         """Whether a packed column is numbers, and no codes of a dictionary."""
         return self._reader.can_stay_packed(column)
 
+    def reads_together(self, column: str) -> bool:
+        """Whether native calls read the column together with others."""
+        return self._reader.packed_column(column) is not None
+
     def packed_columns(self, columns: Sequence[str]) -> list[PackedColumn] | None:
         """The columns, if native calls read them together."""
         return self._reader.packed_columns(columns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -152,13 +152,11 @@ class KnownCosts:
             else:
                 self.of_fragment(piece.fragment, opened).whole[key] = known
         base, counted = known
-        predicted = base.predicted if units == counted else _scaled(base.predicted, units / counted)
+        predicted, demand = base.predicted, base.demand
+        if units != counted:
+            predicted = _scaled(predicted, units / counted)
+            demand = demand.with_bytes(demand.bytes * units // counted)
         cost = corrections.apply(strategy, predicted)
-        demand = (
-            base.demand
-            if units == counted
-            else replace(base.demand, bytes=base.demand.bytes * units // counted)
-        )
         return Choice(strategy, demand, predicted, cost, opened.model.seconds((cost,)), base.host_seconds)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import asdict, dataclass
-from typing import Generic
+from dataclasses import dataclass
+from typing import Final, Generic
 
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.operators.scan.chunks import Chunk
@@ -19,6 +19,8 @@ from bamquery.storage.read_planner.device_profile import DeviceProfile
 from bamquery.storage.read_planner.processor_profile import processor_rates
 from bamquery.storage.readers.block_reader import BlockReader
 from bamquery.storage.readers.opening import open_blocks
+
+_BLOCK_SIZE: Final = Settings().block_size
 
 
 @dataclass
@@ -60,6 +62,7 @@ class FragmentReaders(Generic[Frame]):
         """Of each file that somebody asked for, held while it is opened."""
         self._chunks: dict[str, int] = {}
         self._handed_out: set[str] = set()
+        self._volume: DeviceProfile | None = None
 
     def expect(self, chunk: Chunk) -> None:
         """A chunk is about to be read; `release` follows. Chunks come in order."""
@@ -103,8 +106,10 @@ class FragmentReaders(Generic[Frame]):
     def _open_fragment(self, fragment: Fragment) -> OpenFragment[Frame]:
         blocks = self._open_blocks(fragment)
         volume = DeviceProfile.measure(fragment.path, blocks.kind)
-        with self._profile.lock:
-            self._profile.volume = asdict(volume)
+        if volume is not self._volume:  # those of a table's files are mostly one
+            self._volume = volume
+            with self._profile.lock:
+                self._profile.volume = volume.to_dict()
         reader = FragmentReader(
             fragment, blocks, self._settings.verifies, keeps_dictionaries=self._keeps_encoded
         )
@@ -126,7 +131,7 @@ class FragmentReaders(Generic[Frame]):
             self._profile.reader, self._profile.block_size = blocks.kind, blocks.block_size
             self._profile.io_path = blocks.io_path
             asked = self._settings.block_size
-            if asked not in (blocks.block_size, Settings().block_size) and not self._profile.notes:
+            if asked not in (blocks.block_size, _BLOCK_SIZE) and not self._profile.notes:
                 self._profile.notes.append(
                     f"block_size {asked} is for mapped reads; direct reads take {blocks.block_size}"
                 )

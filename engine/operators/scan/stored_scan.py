@@ -25,7 +25,7 @@ from bamquery.engine.operators.scan.chunk_selection import (
 )
 from bamquery.engine.operators.scan.chunks import GIVEN_VECTORS, Chunk, ChunkLimits, cut_chunks
 from bamquery.engine.operators.scan.column_reads import ColumnReads
-from bamquery.engine.operators.scan.device_scan import ScanningDevice, ScanWork
+from bamquery.engine.operators.scan.device_scan import ScanningDevice, ScanWork, scans_itself
 from bamquery.engine.operators.scan.dynamic_filters import (
     NOT_FOLLOWED,
     MovingDynamicFilters,
@@ -52,7 +52,7 @@ from bamquery.engine.sources.scan_predicates import implied_conjuncts, split_con
 from bamquery.engine.sources.scan_sources import NumberedTable, StoredTable
 from bamquery.errors import CancelledError
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression, SortKey
-from bamquery.plan.format import format_expression
+from bamquery.plan.format import expression_text
 from bamquery.plan.nodes import Scan
 from bamquery.plan.rewriting import substitute
 
@@ -77,13 +77,15 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         if self._numbers is not None:
             self._conjuncts = self._numbers.answer(self._conjuncts)
         self._ranges = [found for conjunct in self._conjuncts for found in conjunct.ranges]
-        self._steps = [step for step in filter_steps(self._conjuncts) if step.columns]
-        self._constants = [step for step in filter_steps(self._conjuncts) if not step.columns]
+        steps = filter_steps(self._conjuncts)
+        self._steps = [step for step in steps if step.columns]
+        self._constants = [step for step in steps if not step.columns]
         self._dynamic_filters: list[ScanDynamicFilter] = []
         self._preferred: tuple[str, bool] | None = None
         self._keeps_encoded = False
         self._is_taken_whole = False
-        super().__init__(scan.fields, (), _make_profile(scan, table, settings, self._steps))
+        self._scan_profile = _make_profile(scan, table, settings, self._steps)
+        super().__init__(scan.fields, (), self._scan_profile)
 
     def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
         """Taken where `value` is a column, or a cast of one."""
@@ -171,7 +173,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         """One frame a chunk that has rows which pass."""
         self._take_dynamic_filters(context)
         implied = implied_conjuncts(self._conjuncts, self._schema)
-        if implied and not isinstance(context.device, ScanningDevice):
+        if implied and not scans_itself(context.device):
             self._steps += optional_steps(implied, len(self._steps))
         if self._constants:
             nothing = context.device.single_row()
@@ -191,6 +193,8 @@ class StoredScan(Operator[Frame], Generic[Frame]):
 
     def _take_dynamic_filters(self, context: ExecutionContext[Frame]) -> None:
         """What others have learned by now: more to prune by, and rows that nobody wants."""
+        if not self._dynamic_filters:
+            return
         known = {
             c: None for dynamic_filter in self._dynamic_filters for c in dynamic_filter.conditions()
         }  # once, whoever has told it
@@ -222,11 +226,6 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         found.run(told, names, [names[column] for column in self._outputs if column != number])
         return found
 
-    @property
-    def _scan_profile(self) -> ScanProfile:
-        assert isinstance(self.profile, ScanProfile)
-        return self.profile
-
     def _chunks(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         fragments = self._snapshot.fragments
         stopped = threading.Event()
@@ -249,7 +248,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         plan = SelectionPlan(
             self._outputs, tuple(self._steps), self._schema, order, moving.steps, self._numbers
         )
-        if isinstance(context.device, ScanningDevice):
+        if scans_itself(context.device):
             names = list(self._scan_profile.columns)
             what = (plan, fragments, self._ranges, names, context, self._scan_profile, readers, reads, check)
             yield from self._scan_on(context.device, ScanWork(*what, self._is_taken_whole), stopped)
@@ -300,9 +299,10 @@ class StoredScan(Operator[Frame], Generic[Frame]):
 
     def _begins_at_once(self, context: ExecutionContext[Frame]) -> bool:
         """Whether one round of chunks is all of the table, and a first one would tell nothing to go by."""
-        taken = self._is_taken_whole and len(self._steps) <= 1 and not self._dynamic_filters_move
+        if not self._is_taken_whole or len(self._steps) > 1 or self._dynamic_filters_move:
+            return False
         vectors = sum(fragment.vector_count for fragment in self._snapshot.fragments)
-        return taken and vectors <= context.threads * GIVEN_VECTORS
+        return vectors <= context.threads * GIVEN_VECTORS
 
     @property
     def _dynamic_filters_move(self) -> bool:
@@ -364,7 +364,7 @@ def _make_profile(
     filters = [column for step in scan_steps for column in step.columns]
     profile = ScanProfile(
         "Scan",
-        {"filter": " AND ".join(map(format_expression, scan.predicates))} if scan.predicates else {},
+        {"filter": " AND ".join(map(expression_text, scan.predicates))} if scan.predicates else {},
         source=table.name,
         version=table.snapshot.version,
         rows_total=table.snapshot.rows,

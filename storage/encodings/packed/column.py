@@ -116,7 +116,7 @@ class PackedColumn:
 
     def shape(self, vectors: NDArray[np.int64]) -> ColumnShape:
         """See `StoredColumn.shape`; a row is read as the 8 bytes that its code begins in."""
-        rows = max(int(self._place.vector_rows(vectors).sum()), 1)
+        rows = max(self._place.count_rows(vectors), 1)
         bits = 8 * int(self.payload_sizes[vectors].sum()) / rows
         referring = float(self._referring[vectors].sum()) / rows
         buffers = (BufferShape(bits, width=8),)

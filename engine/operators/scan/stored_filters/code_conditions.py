@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from typing import Any, Final, Generic
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -12,9 +14,10 @@ from numpy.typing import NDArray
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.operators.scan.filter_order import FilterStep
 from bamquery.engine.operators.scan.open_fragments import OpenFragment
+from bamquery.engine.pipeline.outputs import may_be_kept
 from bamquery.engine.sources.key_conditions import key_condition
 from bamquery.errors import ExecutionError
-from bamquery.plan.expressions import Call, walk
+from bamquery.plan.expressions import Call, Expression, walk
 from bamquery.plan.interning import DIFFERENT_EACH_TIME
 from bamquery.storage.format.storable_types import stored_index
 from bamquery.storage.fragments.fragment import Fragment
@@ -24,13 +27,21 @@ from bamquery.storage.statistics.order_keys import KeyCondition, key_bits
 _KEPT: Final = 256
 """Answers for steps and dictionaries, beyond which they are found anew: some steps live for a chunk only."""
 
+_SHORT: Final = 256
+"""Intervals of an answer that is kept for the next run."""
+
+_ANSWERS: Final[WeakKeyDictionary[Fragment, dict[tuple[str, Expression], KeyCondition]]] = WeakKeyDictionary()
+"""Of dictionaries, by column and condition."""
+_lock: Final = threading.Lock()
+
+_known_condition: Final = functools.lru_cache(maxsize=_KEPT)(key_condition)
+
 
 class CodeConditions(Generic[Frame]):
     """What the steps of one scan are to codes. Thread-safe."""
 
     def __init__(self, device: Device[Frame]) -> None:
         self._device = device
-        self._lock = threading.Lock()
         self._of_values: dict[int, tuple[FilterStep, KeyCondition | str]] = {}
         self._of_dictionaries: dict[tuple[int, str], tuple[FilterStep, KeyCondition | str]] = {}
 
@@ -49,23 +60,48 @@ class CodeConditions(Generic[Frame]):
         layout = fragment.layout.columns[fragment.column_index(column)]
         if layout.dictionary is None:
             kind = fragment.schema.field(fragment.column_index(column)).type
-            with self._lock:
+            with _lock:
                 known = self._of_values.get(id(step))
             if known is None or known[0] is not step:
-                known = step, key_condition(step.predicate, kind)
+                lasts = may_be_kept([step.predicate])
+                find = _known_condition if lasts else key_condition
+                known = step, find(step.predicate, kind)
                 self._keep(self._of_values, id(step), known)
             return known[1]
         key = id(step), fragment.id
-        with self._lock:
+        with _lock:
             known = self._of_dictionaries.get(key)
         if known is None or known[0] is not step:
-            known = step, self._ask_dictionary(step, column, fragment, opened, counters)
+            known = step, self._of_dictionary(step, column, fragment, opened, counters)
             self._keep(self._of_dictionaries, key, known)
         return known[1]
 
-    def _keep(self, answers: dict[Any, Any], key: Any, answer: tuple[FilterStep, KeyCondition | str]) -> None:
-        # The step is kept with its answer, so that its identity stays its own.
-        with self._lock:
+    def _of_dictionary(
+        self,
+        step: FilterStep,
+        column: str,
+        fragment: Fragment,
+        opened: OpenFragment[Frame],
+        counters: ReadCounters,
+    ) -> KeyCondition | str:
+        """What a dictionary's values answer, kept with the fragment: the next run asks the same."""
+        if not may_be_kept([step.predicate]):
+            return self._ask_dictionary(step, column, fragment, opened, counters)
+        key = column, step.predicate
+        with _lock:
+            answers = _ANSWERS.setdefault(fragment, {})
+            known = answers.get(key)
+        if known is not None:
+            return known
+        found = self._ask_dictionary(step, column, fragment, opened, counters)
+        if isinstance(found, KeyCondition) and len(found.intervals) <= _SHORT:
+            self._keep(answers, key, found)
+        return found
+
+    @staticmethod
+    def _keep(answers: dict[Any, Any], key: Any, answer: Any) -> None:
+        # A step is kept with its answer, so that its identity stays its own.
+        with _lock:
             if len(answers) >= _KEPT:
                 answers.clear()
             answers[key] = answer

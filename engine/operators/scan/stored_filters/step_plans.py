@@ -10,7 +10,7 @@ from typing import Any, Final, Generic
 import numpy as np
 from numpy.typing import NDArray
 
-from bamquery.engine.device import ConditionProgram, Device, Frame, ProgramDevice
+from bamquery.engine.device import ConditionProgram, Device, Frame, has_programs
 from bamquery.engine.operators.scan.chunks import Piece
 from bamquery.engine.operators.scan.filter_order import FilterStep
 from bamquery.engine.operators.scan.open_fragments import FragmentReaders
@@ -55,7 +55,7 @@ class StepPlans(Generic[Frame]):
     def __init__(
         self, device: Device[Frame], readers: FragmentReaders[Frame], codes: CodeReads[Frame]
     ) -> None:
-        self._device = device if isinstance(device, ProgramDevice) else None
+        self._device = device if has_programs(device) else None
         self._readers = readers
         self._codes = codes
         self._lock = threading.Lock()

@@ -57,8 +57,11 @@ class AliveRows:
     @property
     def density(self) -> float:
         """Rows of each vector that has some."""
-        pieces = range(len(self.pieces))
-        return sum(map(self.count, pieces)) / max(sum(len(self.vectors(i)) for i in pieces), 1)
+        rows = vectors = 0
+        for piece, ids in zip(self.pieces, self.rows, strict=True):
+            rows += piece.rows if ids is None else len(ids)
+            vectors += len(piece.vectors if ids is None else vectors_of(ids))
+        return rows / max(vectors, 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

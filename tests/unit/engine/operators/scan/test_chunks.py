@@ -25,6 +25,7 @@ from bamquery.engine.operators.scan.chunks import (
     cut_chunks,
 )
 from bamquery.storage.format.layout import VECTOR_ROWS, ColumnLayout, Extent, vector_count
+from bamquery.storage.fragments.plain_size import ColumnSizes
 from bamquery.storage.statistics.predicate import RangePredicate
 
 ANY = [RangePredicate("x", "is_not_null")]
@@ -53,8 +54,9 @@ class FakeFragment:
         kinds = {1: pa.int8(), 8: pa.int64()}
         return pa.schema([("x", kinds.get(self.width, pa.large_string()))])
 
-    def column_index(self, column: str) -> int:
-        return self.schema.names.index(column)
+    def sizes(self, column: str) -> ColumnSizes:
+        index = self.schema.names.index(column)
+        return ColumnSizes.of_column(self.schema.field(index).type, self.layout.columns[index], self.rows)
 
     @property
     def layout(self) -> Any:

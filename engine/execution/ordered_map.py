@@ -69,7 +69,8 @@ def ordered_map(
 
     def next_answer() -> Answer:
         first = pending[0]
-        while not first.is_over and any(task.run() for task in pending):
+        # What was handed over others begin with at any moment: what was not goes first.
+        while not first.is_over and (_runs(kept) or any(task.run() for task in pending)):
             pass
         if not first.is_over:
             with working_for(None):
@@ -103,6 +104,10 @@ def ordered_map(
     finally:
         # For the pool's threads only: where Ctrl-C ended work of this one, nobody would say that it is over.
         wait([task.pooled for task in pending if task.pooled is not None and not task.pooled.cancel()])
+
+
+def _runs(task: _Task[Any, Any] | None) -> bool:
+    return task is not None and task.run()
 
 
 def _run_pooled(budget: ThreadBudget, task: _Task[Any, Any]) -> bool:

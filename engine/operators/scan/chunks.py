@@ -39,7 +39,7 @@ GROWTH: Final = 256
 LEAST_VECTORS: Final = 16
 """Vectors of a full chunk at least, however little memory there is."""
 
-LEAST_SHARE: Final = 256
+LEAST_SHARE: Final = 64
 """Vectors that a thread's share of a table has at least: a chunk costs a millisecond whatever is in it."""
 
 _OVERFULL: Final = 1.35

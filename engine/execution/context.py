@@ -6,7 +6,6 @@ import math
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,10 +14,11 @@ from typing import Generic
 
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.execution.memory_budget import MemoryBudget, keep_freed_memory
-from bamquery.engine.execution.string_limits import StringLimits, set_string_limits, use_string_limits
+from bamquery.engine.execution.string_limits import StringLimits, use_string_limits
+from bamquery.engine.execution.workers import QueryWorkers
 from bamquery.engine.settings import Settings
 from bamquery.errors import CancelledError, StatementTimeoutError
-from bamquery.statement_context.cancellation import add_cancellation_check, set_check
+from bamquery.statement_context.cancellation import add_cancellation_check, use_cancellation_check
 from bamquery.statement_context.thread_budget import ThreadBudget, working_for
 
 
@@ -35,8 +35,8 @@ class ExecutionContext(Generic[Frame]):
 
     What `at_end` is given is done when the query is over, however it ends.
 
-    Tasks on `pool` never wait for other tasks, so any number of operators may share it. `budget` counts the
-    threads that are at work, so that native calls share theirs with the others.
+    Tasks of `workers` never wait for other tasks, so any number of operators may share them. `budget` counts
+    the threads that are at work, so that native calls share theirs with the others.
     """
 
     device: Device[Frame]
@@ -48,7 +48,7 @@ class ExecutionContext(Generic[Frame]):
     is_deep: bool = False
     memory: MemoryBudget = field(init=False)
     string_limits: StringLimits = field(init=False)
-    pool: ThreadPoolExecutor = field(init=False)
+    workers: QueryWorkers = field(init=False)
     budget: ThreadBudget = field(init=False)
     at_end: ExitStack = field(init=False, default_factory=ExitStack)
 
@@ -66,7 +66,7 @@ class ExecutionContext(Generic[Frame]):
         self.string_limits = StringLimits.for_query(self.memory.limit, threads)
         self.budget = ThreadBudget(threads if self.device.capabilities.on_host else 1)
         # The thread that wants rows is one of them: see `ordered_map`.
-        self.pool = ThreadPoolExecutor(max(threads - 1, 1), "bamquery", self._begin_thread)
+        self.workers = QueryWorkers(max(threads - 1, 1), self.budget, self._worker)
 
     @property
     def threads(self) -> int:
@@ -82,9 +82,11 @@ class ExecutionContext(Generic[Frame]):
         with use_string_limits(self.string_limits), checks, working_for(self.budget):
             yield
 
-    def _begin_thread(self) -> None:
-        set_string_limits(self.string_limits)
-        set_check(self.check_cancelled)
+    @contextmanager
+    def _worker(self) -> Iterator[None]:
+        """One of the other threads works for the query until the end."""
+        with use_string_limits(self.string_limits), use_cancellation_check(self.check_cancelled):
+            yield
 
     def check_cancelled(self) -> None:
         """Stop here where the query was cancelled.
@@ -113,7 +115,7 @@ class ExecutionContext(Generic[Frame]):
     ) -> None:
         if kind is not None:
             self.cancelled.set()
-        self.pool.shutdown(wait=True, cancel_futures=True)
+        self.workers.close()
         self.at_end.close()
 
 

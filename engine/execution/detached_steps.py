@@ -6,14 +6,13 @@ Calls into a GPU's libraries end when the GPU does; nothing can ask them to stop
 from __future__ import annotations
 
 import atexit
-import os
 import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from queue import SimpleQueue
 from typing import Any, Final, Generic, TypeVar
 
+from bamquery.engine.execution.kept_threads import run_on_thread
 from bamquery.errors import GpuError
 
 Answer = TypeVar("Answer")
@@ -25,11 +24,8 @@ _GRACE_S: Final = 0.3
 """For a step to notice that it is not wanted any more, before it is left to itself."""
 _EXIT_S: Final = 10.0
 """For steps that were left, before the interpreter ends under them."""
-_MOST_IDLE: Final = 4
-"""Threads that are kept for later queries: a thread's first call of CUDA takes a third of a millisecond."""
 _END: Final = object()
 
-_idle: list[_Worker] = []
 _left: list[_Outcome] = []
 _lock = threading.Lock()
 
@@ -43,28 +39,6 @@ class _Outcome:
         """What was left has also cleaned up."""
         self.answer: Any = None
         self.failure: BaseException | None = None
-
-
-class _Worker:
-    """A thread that does one thing after the other."""
-
-    def __init__(self) -> None:
-        self._tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        threading.Thread(target=self._run, name="bamquery-step", daemon=True).start()
-
-    def do(self, task: Callable[[], None]) -> None:
-        """Do it, and wait for the next."""
-        self._tasks.put(task)
-
-    def _run(self) -> None:
-        while True:
-            task = self._tasks.get()
-            task()
-            del task
-            with _lock:
-                if len(_idle) >= _MOST_IDLE:
-                    return
-                _idle.append(self)
 
 
 class DetachedSteps(Generic[Answer]):
@@ -115,10 +89,7 @@ class DetachedSteps(Generic[Answer]):
     def _run_detached(self, step: Callable[[], Any]) -> Any:
         outcome = _Outcome()
         began = time.monotonic()
-        with _lock:
-            worker = _idle.pop() if _idle else None
-        worker = worker or _Worker()
-        worker.do(lambda: self._run(step, outcome))
+        run_on_thread(lambda: self._run(step, outcome))
         try:
             while not outcome.done.wait(_PATIENCE_S):
                 self._watch(outcome, began)
@@ -175,6 +146,3 @@ def _wait_at_exit() -> None:
     until = time.monotonic() + _EXIT_S
     for outcome in _left:
         outcome.ended.wait(max(until - time.monotonic(), 0))
-
-
-os.register_at_fork(after_in_child=_idle.clear)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
-from concurrent.futures import Future, wait
 from typing import Any, Final, Generic, TypeVar, cast
 
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.statement_context.thread_budget import ThreadBudget, working_for
+from bamquery.statement_context.thread_budget import working_for
 
 _SMALL_ROWS: Final = 16_384
 """Rows below which a frame is no work to wake another thread for."""
@@ -82,7 +81,7 @@ def ordered_map(
     try:
         for item in items:
             if kept is not None:
-                kept.pooled = context.pool.submit(_run_pooled, context.budget, kept)
+                context.workers.hand_over(kept.run)
                 kept = None
             task = _Task(work, item)
             pending.append(task)
@@ -90,7 +89,7 @@ def ordered_map(
                 if looks_ahead:
                     kept = task
                 else:
-                    task.pooled = context.pool.submit(_run_pooled, context.budget, task)
+                    context.workers.hand_over(task.run)
             if len(pending) >= bound:
                 yield next_answer()
         while pending:
@@ -102,21 +101,12 @@ def ordered_map(
         context.cancelled.set()
         raise
     finally:
-        # For the pool's threads only: where Ctrl-C ended work of this one, nobody would say that it is over.
-        wait([task.pooled for task in pending if task.pooled is not None and not task.pooled.cancel()])
+        for task in pending:
+            task.drop()
 
 
 def _runs(task: _Task[Any, Any] | None) -> bool:
     return task is not None and task.run()
-
-
-def _run_pooled(budget: ThreadBudget, task: _Task[Any, Any]) -> bool:
-    """Run a task on a thread of the pool, which is idle before and afterwards."""
-    budget.begin()
-    try:
-        return task.run()
-    finally:
-        ThreadBudget.end()
 
 
 def is_small_frame(device: Device[Frame], frame: Frame) -> bool:
@@ -130,19 +120,17 @@ def are_small_frames(device: Device[Frame], frames: Sequence[Frame]) -> bool:
 
 
 class _Task(Generic[Item, Answer]):
-    """Work on one item, by whoever begins first: a thread of the pool, or the one that wants answers.
+    """Work on one item, by whoever begins first: one of the other threads, or the one that wants answers.
 
-    With all but one of the query's threads in the pool, no thread is idle while another one waits for
-    Python's lock, of which each call into a library lets go: three threads on two cores took longer.
+    As that is one of the query's threads, no other one is idle while it waits for Python's lock, of which
+    each call into a library lets go: three threads on two cores took longer.
     """
 
     def __init__(self, work: Callable[[Item], Answer], item: Item) -> None:
         self._work = work
         self._item: Item | None = item
-        self._begun = threading.Lock()
-        """Held once somebody has begun."""
-        self.pooled: Future[bool] | None = None
-        """The pool's turn at it, which is over at once where the work was begun elsewhere."""
+        self._begun: dict[str, tuple[int]] = {}
+        """By which thread, which the first of several that try is written down as."""
         self._working = threading.Lock()
         self._working.acquire()
         self._answer: Answer | None = None
@@ -155,7 +143,8 @@ class _Task(Generic[Item, Answer]):
 
     def run(self) -> bool:
         """Do the work, unless somebody has begun; says whether it was done by this call."""
-        if not self._begun.acquire(blocking=False):
+        own = (threading.get_ident(),)
+        if self._begun.setdefault("by", own) is not own:
             return False
         item, self._item = cast(Item, self._item), None
         try:
@@ -169,13 +158,22 @@ class _Task(Generic[Item, Answer]):
             self._working.release()
         return True
 
+    def drop(self) -> None:
+        """Nobody wants an answer: it does not begin any more, or another thread comes to its end first.
+
+        Where Ctrl-C ended work of this thread, nobody would say that it is over.
+        """
+        own = threading.get_ident()
+        if self._begun.setdefault("by", (own,)) != (own,):
+            self.wait()
+
     def wait(self) -> None:
         """Until it is over; it must have begun, or begin."""
         with self._working:
             pass
 
     def answer(self) -> Answer:
-        """What came of it, which is the caller's from then on: the pool's turn may still be to come."""
+        """What came of it, which is the caller's from then on: another thread's turn may still be to come."""
         answer, self._answer = cast(Answer, self._answer), None
         error, self._error = self._error, None
         if error is None:

@@ -40,7 +40,9 @@ LEAST_VECTORS: Final = 16
 """Vectors of a full chunk at least, however little memory there is."""
 
 LEAST_SHARE: Final = 64
-"""Vectors that a thread's share of a table has at least: a chunk costs a millisecond whatever is in it."""
+"""Vectors that a thread's share of a table has at least: a chunk costs half a millisecond in any case."""
+LEAST_SHARE_OF_MANY: Final = 256
+"""The same where more than a few threads are at work, of which no two run Python at once."""
 
 _OVERFULL: Final = 1.35
 """Times as many vectors that a chunk may have where a fragment is fewer chunks then, all alike."""
@@ -283,7 +285,8 @@ class _Rounds:
         """Another chunk is to be cut, a round's first one by what is known by now."""
         if self._chunks % self._limits.threads == 0:
             self.share = 1.0 if self._passing is None else self._passing()
-            part = max(-(-self.left // self._limits.threads), LEAST_SHARE)
+            least = LEAST_SHARE if self._limits.threads <= FEW_THREADS else LEAST_SHARE_OF_MANY
+            part = max(-(-self.left // self._limits.threads), least)
             self.vectors = min(self._limits.vectors_for_share(self.share), part)
         self._chunks += 1
 

@@ -9,6 +9,7 @@ from collections.abc import Generator, Iterator
 import pytest
 
 from bamquery.engine.execution import detached_steps as steps_apart
+from bamquery.engine.execution import kept_threads
 from bamquery.engine.execution.detached_steps import DetachedSteps
 from bamquery.errors import CancelledError, GpuError
 
@@ -140,6 +141,6 @@ def test_what_was_left_is_waited_for_at_exit_but_not_for_ever(
 
 
 def test_threads_are_used_again(query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps_apart, "_idle", [])
+    monkeypatch.setattr(kept_threads, "_idle", [])
     assert list(query.apart()) == list(query.apart()) == [0, 1, 2]
     assert len(set(query.threads)) <= 2  # the next step may come before a thread is idle again

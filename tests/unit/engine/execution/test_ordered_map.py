@@ -116,7 +116,7 @@ def test_answers_are_let_go_of_though_the_pool_has_other_work() -> None:
 
     with ExecutionContext(CpuDevice(), Settings(threads=2)) as context:
         free = threading.Event()
-        context.pool.submit(free.wait)
+        context.workers.hand_over(free.wait)
         answers = ordered_map(context, lambda _: Answer(), range(5))
         try:
             for _ in range(5):

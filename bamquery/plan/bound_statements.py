@@ -15,7 +15,7 @@ class Query:
     """SELECT; `has_views`: it may scan views, of which nobody has looked for any yet."""
 
     plan: Plan
-    has_views: bool = True
+    has_views: bool = field(default=True, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

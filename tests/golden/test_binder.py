@@ -23,7 +23,7 @@ def _error(sql: str) -> str:
 def _statement(sql: str) -> str:
     statement = statement_of(sql)
     parts = []
-    for field in dataclasses.fields(statement):
+    for field in filter(lambda one: one.repr, dataclasses.fields(statement)):
         value = getattr(statement, field.name)
         if field.name == "plan":
             value = "\n" + format_plan(value, exact=True)

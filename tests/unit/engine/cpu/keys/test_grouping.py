@@ -87,4 +87,4 @@ def test_different_strings_of_one_hash(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_all_hashes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     zeros = lambda offsets, data: np.zeros(len(offsets) - 1, np.uint64)  # noqa: E731
     monkeypatch.setattr("bamquery.engine.cpu.keys.hashing.native.hash_strings", zeros)
-    _check(pa.array(["", None, "a", "b", "ab", "a", "abc", "abd", ""], pa.large_string()))
+    _check(pa.array(["", None, "a", "b", "ab", "a", "abc", "abx", ""], pa.large_string()))

@@ -78,7 +78,7 @@ def _ask(folder: Path, seconds: float) -> int:
     def load(number: int) -> None:
         with bamquery.connect(folder / f"loaded{number}.bq", device="cpu", threads=THREADS) as connection:
             while not enough.is_set():
-                for statement in statements()[::FRAGMENTS]:
+                for statement in statements()[: 2 * FRAGMENTS : FRAGMENTS]:
                     connection.sql(statement.replace("CREATE TABLE", "CREATE OR REPLACE TABLE"))
 
     connections = [

@@ -1,4 +1,4 @@
-"""Queries whose native code runs on several threads at once, over tables of many fragments."""
+"""Queries whose native code runs on several threads at once, over tables of many fragments, and of one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ FRAGMENTS: Final = 8
 ROWS: Final = 20_000
 """Of a fragment: nineteen vectors and a part of one. Fewer, and calls would be over before others begin."""
 
+MANY_ROWS: Final = 8 * ROWS
+"""Of the one fragment of another table: a call over all of them is shared with an idle thread."""
+
 _ROWS: Final = """
 SELECT i AS a, i % 7 AS b, (i * 7919) % 1000 AS k, CASE WHEN i % 5 <> 0 THEN (i % 97)::SMALLINT END AS n,
        (i * 0.25)::DECIMAL(12, 2) AS m, i / 3.0 AS f, DATE '2024-01-01' + (i % 400)::INTEGER AS d,
@@ -19,7 +22,7 @@ FROM (SELECT range AS i FROM range({begin}, {end}))
 
 
 def statements() -> list[str]:
-    """What makes the tables `p`, packed, and `q`, plain, each of so many fragments."""
+    """What makes the tables `p`, packed, and `q`, plain, each of so many fragments, and `w`, of one."""
     made = []
     for table, encoding in (("p", "auto"), ("q", "plain")):
         for number in range(FRAGMENTS):
@@ -30,6 +33,8 @@ def statements() -> list[str]:
                 else f"INSERT INTO {table}"
             )
             made.append(f"{begin} {rows}")
+    rows = _ROWS.format(begin=0, end=MANY_ROWS)
+    made.append(f"CREATE TABLE w WITH (encoding = 'auto') AS {rows}")
     return made
 
 
@@ -57,7 +62,7 @@ QUERIES: Final[Mapping[str, str]] = MappingProxyType(
     {
         f"{name}, {kind}": text.format(t=table, u=other, members=_MEMBERS)
         for name, text in _QUERIES.items()
-        for kind, table, other in (("packed", "p", "q"), ("plain", "q", "p"))
+        for kind, table, other in (("packed", "p", "q"), ("plain", "q", "p"), ("whole", "w", "q"))
     }
 )
 SETTINGS: Final[tuple[Mapping[str, object], ...]] = (

@@ -5,22 +5,26 @@
 namespace bamquery {
 namespace {
 
-thread_local std::shared_ptr<ThreadBudget> own;
+// Owned, but by no destructor: who ends a thread need not know of it, as `end` has been called before.
+thread_local std::shared_ptr<ThreadBudget>* own = nullptr;
+const std::shared_ptr<ThreadBudget> none;
 
 }  // namespace
 
 void ThreadBudget::begin(std::shared_ptr<ThreadBudget> budget) {
   end();
-  own = std::move(budget);
-  own->free_.fetch_sub(1, std::memory_order_relaxed);
+  budget->free_.fetch_sub(1, std::memory_order_relaxed);
+  own = new std::shared_ptr<ThreadBudget>(std::move(budget));
 }
 
 void ThreadBudget::end() {
-  if (own) own->give_back(1);
-  own.reset();
+  if (own == nullptr) return;
+  (*own)->give_back(1);
+  delete own;
+  own = nullptr;
 }
 
-const std::shared_ptr<ThreadBudget>& ThreadBudget::current() { return own; }
+const std::shared_ptr<ThreadBudget>& ThreadBudget::current() { return own == nullptr ? none : *own; }
 
 int ThreadBudget::borrow(int most) {
   int found = free_.load(std::memory_order_relaxed);

@@ -26,6 +26,11 @@ struct alignas(64) SeenRows {
   bool repeats = false, is_sorted = true;
 };
 
+// Rows of each key, rounded up.
+std::int64_t mean_rows(std::uint64_t rows, std::uint64_t keys) {
+  return keys == 0 ? 1 : static_cast<std::int64_t>((rows + keys - 1) / keys);
+}
+
 }  // namespace
 
 std::optional<KeyTable> KeyTable::make(std::span<const KeyColumn> columns, std::int64_t rows,
@@ -163,6 +168,7 @@ void KeyTable::build_bits(std::span<const KeyColumn> columns, std::int64_t rows)
     words_ = ZeroedTable<Word>();
     return;
   }
+  rows_each_ = mean_rows(usable_rows, keys);
   if (is_unique_) {
     if (is_sorted_) return;
     order_ = ZeroedTable<std::uint32_t>(keys);
@@ -219,6 +225,7 @@ void KeyTable::build_slots(std::span<const KeyColumn> columns, std::int64_t rows
     ++usable_rows;
   });
   is_unique_ = keys == usable_rows;
+  rows_each_ = mean_rows(usable_rows, keys);
   if (is_unique_) return;
   std::uint32_t begin = 0;
   for (Slot& slot : slots_) {
@@ -280,7 +287,9 @@ void KeyTable::find_block(std::int64_t count, const std::uint64_t* codes, std::u
 
 KeyTable::Lookup KeyTable::look_up(std::span<const KeyColumn> columns, std::int64_t start, std::int64_t rows,
                                    std::int64_t pairs) const {
-  const std::int64_t shares = worth_shares(rows);
+  // Where keys repeat so that there will be more pairs, all rows but those of this portion would be for
+  // nothing.
+  const std::int64_t shares = rows <= pairs / rows_each_ ? worth_shares(rows) : 1;
   if (shares > 1) {
     Lookup found = look_up_together(columns, start, rows, shares);
     if (found.pairs <= pairs) return found;

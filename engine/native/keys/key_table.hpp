@@ -96,8 +96,9 @@ class KeyTable {
   std::size_t columns_ = 0;
   bool is_dense_ = false;
   bool is_unique_ = true;
-  bool is_sorted_ = false;   // rows are in the order of their codes, and each has one: `order_` is none
-  ZeroedTable<Word> words_;  // by code
+  std::int64_t rows_each_ = 1;  // of a key, about
+  bool is_sorted_ = false;      // rows are in the order of their codes, and each has one: `order_` is none
+  ZeroedTable<Word> words_;     // by code
   std::vector<std::uint32_t> begins_;  // by number of the code, where keys repeat: where its rows begin
   ZeroedTable<Slot> slots_;
   std::uint64_t mask_ = 0;

@@ -36,8 +36,12 @@ class QueryWorkers:
         self._budget = budget
         self._working = working
         self._tasks: deque[Callable[[], object]] = deque()
-        self._changed = threading.Condition()
-        self._running = 0
+        # Plain locks: Ctrl-C may come to who hands over or closes at any moment, and leaves none held.
+        self._lock = threading.Lock()
+        self._asked = 0
+        """Threads that were asked for, and have not gone: too many rather than too few after Ctrl-C."""
+        self._at_work: set[threading.Lock] = set()
+        """One for each thread that has come, held until it goes."""
         self._closed = False
 
     def hand_over(self, task: Callable[[], object]) -> None:
@@ -45,50 +49,54 @@ class QueryWorkers:
 
         Where there is no thread at all nobody does: whoever hands over must be able to do it, too.
         """
-        with self._changed:
+        with self._lock:
             if self._closed:
                 return
             self._tasks.append(task)
-            if self._running == self._most:
+            if self._asked >= self._most:
                 return
-            if not self._running:
+            if not self._asked:
                 _open.add(self)
-            self._running += 1
+            self._asked += 1
         try:
             run_on_thread(self._run)
         except RuntimeError:  # the system has no more of them
-            with self._changed:
-                self._leave()
+            with self._lock:
+                self._asked -= 1
 
     def close(self, seconds: float | None = None) -> None:
         """Let go of what has not begun, and wait for what has; for so many seconds at most."""
-        with self._changed:
+        with self._lock:
             self._closed = True
             self._tasks.clear()
-            self._changed.wait_for(lambda: not self._running, seconds)
+            at_work = list(self._at_work)
+        for own in at_work:
+            own.acquire(timeout=-1 if seconds is None else seconds)
 
     def _run(self) -> None:
+        own = threading.Lock()
+        own.acquire()
+        with self._lock:
+            if self._closed:
+                return
+            self._at_work.add(own)
         with self._working():
-            while (task := self._next()) is not None:
+            while (task := self._next(own)) is not None:
                 self._budget.begin()
                 with suppress(BaseException):  # the task keeps what it has raised
                     task()
                 ThreadBudget.end()
                 del task  # what it knows is let go of before the next one comes
 
-    def _next(self) -> Callable[[], object] | None:
+    def _next(self, own: threading.Lock) -> Callable[[], object] | None:
         """The next task; None where there is none: this thread is the query's no more."""
-        with self._changed:
+        with self._lock:
             if self._tasks:
                 return self._tasks.popleft()
-            self._leave()
-            return None
-
-    def _leave(self) -> None:
-        """One thread fewer; with the lock."""
-        self._running -= 1
-        if not self._running:
-            self._changed.notify_all()
+            self._asked -= 1
+            self._at_work.remove(own)
+        own.release()
+        return None
 
 
 def _close_all() -> None:

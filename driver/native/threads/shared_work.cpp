@@ -3,6 +3,7 @@
 #include <atomic>
 #include <exception>
 #include <memory>
+#include <new>
 
 #include "driver/native/threads/thread_budget.hpp"
 #include "driver/native/threads/thread_pool.hpp"
@@ -77,15 +78,19 @@ void share_parts(std::int64_t parts, const std::function<void(std::int64_t)>& wo
     for (std::int64_t part = 0; part < parts; ++part) work(part);
     return;
   }
-  const auto sharing = std::make_shared<Sharing>(parts, work);
-  int asked = 0;
-  while (asked < helpers && run_in_pool([sharing] { sharing->help(); })) ++asked;
-  sharing->run();
   struct GiveBack {
     ThreadBudget* budget;
     int count;
     ~GiveBack() { budget->give_back(count); }
   } const back{budget, helpers};
+  const auto sharing = std::make_shared<Sharing>(parts, work);
+  try {
+    int asked = 0;
+    while (asked < helpers && run_in_pool([sharing] { sharing->help(); })) ++asked;
+  } catch (const std::bad_alloc&) {
+    // Those that were asked may be at work already: it goes on with them.
+  }
+  sharing->run();
   sharing->finish();
 }
 

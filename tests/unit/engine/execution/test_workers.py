@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from textwrap import dedent
 
@@ -22,7 +24,7 @@ def _workers(threads: int) -> QueryWorkers:
 
 def test_all_is_done_by_so_many_threads() -> None:
     own, together, most = _workers(3), 0, 0
-    lock, barrier = threading.Lock(), threading.Barrier(3)
+    lock, barrier, done = threading.Lock(), threading.Barrier(3), threading.Event()
     threads: set[int] = set()
 
     def task() -> None:
@@ -37,8 +39,8 @@ def test_all_is_done_by_so_many_threads() -> None:
 
     for _ in range(30):
         own.hand_over(task)
-    while together or own._tasks:
-        pass
+    own.hand_over(done.set)
+    assert done.wait(30)
     own.close()
     assert most == 3
     assert len(threads) <= 4  # one may be kept while its successor begins
@@ -70,8 +72,9 @@ def test_what_has_not_begun_does_not_begin_any_more() -> None:
     own.hand_over(lambda: later.append(1))
     closing = threading.Thread(target=own.close)
     closing.start()
-    while not own._closed:
-        pass
+    until = time.monotonic() + 30
+    while not own._closed and time.monotonic() < until:
+        time.sleep(0.001)
     own.hand_over(lambda: later.append(2))
     assert closing.is_alive()  # the first is in work
     free.set()
@@ -102,8 +105,28 @@ def test_no_more_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(workers, "run_on_thread", refuse)
         own.hand_over(lambda: None)
-    assert not own._running
+    assert not own._asked
     own.close()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_ctrl_c_while_a_thread_is_asked(when: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it comes or not, the query ends."""
+
+    def interrupted(task: Callable[[], object]) -> None:
+        if when == "after":
+            kept_threads.run_on_thread(task)
+        raise KeyboardInterrupt
+
+    own = _workers(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(workers, "run_on_thread", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            own.hand_over(lambda: None)
+    closing = threading.Thread(target=own.close, daemon=True)
+    closing.start()
+    closing.join(30)
+    assert not closing.is_alive()
 
 
 def test_in_a_child_process() -> None:

@@ -43,7 +43,7 @@ def order_key(value: pa.Scalar[Any]) -> int:
     if pa.types.is_boolean(value.type):
         return int(value.as_py())
     if pa.types.is_decimal(value.type):
-        return (_unscaled_value(value.as_py()) & ((1 << bits) - 1)) ^ sign
+        return (unscaled_value(value.as_py()) & ((1 << bits) - 1)) ^ sign
     if pa.types.is_floating(value.type):
         number = value.as_py()
         if math.isnan(number):
@@ -58,7 +58,7 @@ def order_key(value: pa.Scalar[Any]) -> int:
     return (int(number) & ((1 << bits) - 1)) ^ sign
 
 
-def _unscaled_value(value: Decimal) -> int:
+def unscaled_value(value: Decimal) -> int:
     """The digits as one number: Arrow gives as many behind the point as the type has."""
     sign, digits, _ = value.as_tuple()
     number = int("".join(map(str, digits)))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from bamquery.storage.format.layout import VECTOR_ROWS, vector_count
 from bamquery.storage.format.storable_types import is_counted
 from bamquery.storage.statistics.collect import ColumnStatistics
+from bamquery.storage.statistics.order_keys import unscaled_value
 from bamquery.storage.statistics.predicate import OPPOSITES, RangePredicate
 
 _FEW_VALUES: Final = 8
@@ -25,6 +26,8 @@ _ASKED_FIRST: Final = 512
 _NEARLY_ALL: Final = 0.97
 _MOST_VALUES: Final = 64
 """Longer IN lists are pruned by their smallest and largest value only."""
+_WORD_DIGITS: Final = 18
+"""Of decimals whose unscaled values all fit 64 bits."""
 _KEPT: Final = 32
 """Predicates whose answers are kept: of one statement, which asks again for each chunk."""
 
@@ -195,7 +198,7 @@ class Zones:
         nans = self.nans > 0
         if not value.is_valid:
             return nothing
-        if self._counts_as(value.type):
+        if self._counts_as(value.type) or self._has_digits_as(value.type):
             return self._compare_counts(operator, value)
         if pa.types.is_floating(value.type) and np.isnan(value.as_py()):
             by_operator = {
@@ -250,6 +253,16 @@ class Zones:
     def _counts_as(self, kind: pa.DataType) -> bool:
         return bool(kind == self.minimum.type and is_counted(kind))
 
+    def _has_digits_as(self, kind: pa.DataType) -> bool:
+        """Whether bounds and values of that type are 64-bit counts of the same decimal unit."""
+        own = self.minimum.type
+        return (
+            isinstance(own, pa.Decimal128Type)
+            and isinstance(kind, pa.Decimal128Type)
+            and own.scale == kind.scale
+            and max(own.precision, kind.precision) <= _WORD_DIGITS
+        )
+
     def _any_between(self, members: NDArray[Any]) -> NDArray[np.bool_]:
         """Whether one of the values may be within a vector's bounds, for types that are counts of something.
 
@@ -279,7 +292,7 @@ class Zones:
 
     @cached_property
     def _lows(self) -> NDArray[Any]:
-        """Minima of a type that counts something; anything where there is none."""
+        """Minima of a type that counts something, a decimal's unit perhaps; anything where there is none."""
         return _counts(self.minimum)
 
     @cached_property
@@ -288,7 +301,10 @@ class Zones:
 
     def _compare_counts(self, operator: str, value: Any) -> NDArray[np.bool_]:
         """As `_compare`, for types that count something: these have upper bounds and no NaN."""
-        number = value.as_py() if pa.types.is_integer(value.type) else value.value
+        if pa.types.is_decimal(value.type):
+            number = unscaled_value(value.as_py())
+        else:
+            number = value.as_py() if pa.types.is_integer(value.type) else value.value
         found: NDArray[np.bool_]
         match operator:
             case "=":
@@ -338,6 +354,9 @@ def _valid(values: Any) -> NDArray[np.bool_]:
 def _counts(values: Any) -> NDArray[Any]:
     """The values as integers of their width; nulls as anything."""
     kind = values.type
+    if pa.types.is_decimal(kind):
+        words = np.frombuffer(values.buffers()[1], np.int64, 2 * len(values), 16 * values.offset)
+        return words[::2].copy()
     if not pa.types.is_integer(kind):
         values = values.view(pa.int32() if kind.bit_width == 32 else pa.int64())
     found: NDArray[Any] = (values.fill_null(0) if values.null_count else values).to_numpy()

@@ -4,6 +4,7 @@ import gc
 import math
 import weakref
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -165,6 +166,30 @@ def test_unequal_prunes_constant_vectors() -> None:
     array = pa.array(np.repeat([7, 7, 8], VECTOR_ROWS))
     assert survivors(array, "!=", 7) == [2]
     assert survivors(array, "!=", None) == []
+
+
+@pytest.mark.parametrize("operator", COMPARISONS)
+@pytest.mark.parametrize("digits", [15, 18, 19, 38])
+def test_decimals_of_any_width_prune_alike(digits: int, operator: Any) -> None:
+    units = np.repeat(np.arange(-5, 5), VECTOR_ROWS) * 10 + np.tile(np.arange(VECTOR_ROWS) % 7, 10)
+    values = [None if 0 <= i < VECTOR_ROWS else Decimal(int(x)).scaleb(-2) for i, x in enumerate(units)]
+    zones = zone_map_of(pa.array(values, pa.decimal128(digits, 2)))
+    known = {
+        v: [x for x in values[v * VECTOR_ROWS : (v + 1) * VECTOR_ROWS] if x is not None] for v in range(10)
+    }
+    tests = {"=": "__eq__", "!=": "__ne__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}
+    for unit in range(-55, 55, 3):
+        operand = Decimal(unit).scaleb(-2)
+        found = zones.surviving_vectors(
+            [RangePredicate("c", operator, (pa.scalar(operand, pa.decimal128(digits, 2)),))]
+        )
+        bounds = [v for v, own in known.items() if own and min(own) <= operand <= max(own)]
+        wanted = (
+            bounds
+            if operator == "="
+            else [v for v, own in known.items() if any(getattr(x, tests[operator])(operand) for x in own)]
+        )
+        assert found.tolist() == wanted
 
 
 def test_nulls_of_a_last_vector_that_is_not_full() -> None:

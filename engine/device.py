@@ -380,6 +380,10 @@ class Device(Protocol[Frame]):
         """
         ...
 
+    def gathers_in_one_pass(self, aggregates: Sequence[AggregateCall]) -> bool:
+        """Whether `aggregation` of these computes what they are of while it gathers, each part once."""
+        ...
+
     def aggregation(
         self, keys: Sequence[Expression], aggregates: Sequence[AggregateCall]
     ) -> Aggregation[Frame, Any]:
@@ -433,27 +437,4 @@ class Device(Protocol[Frame]):
             ExecutionError: as for `window`.
             MemoryLimitError: a text of a single row takes too much; says how much, and names the limit.
         """
-        ...
-
-
-@runtime_checkable
-class CompilingDevice(Protocol):
-    """A device that compiles kernels for what a statement computes. It does so in any case: this is earlier.
-
-    `nullable`: of each column of the frames that will come whether some rows may be null; None: not known.
-    The methods return at once, and raise nothing where something cannot be compiled.
-    """
-
-    def start_compiling(self, expressions: Sequence[Expression], nullable: Sequence[bool | None]) -> None:
-        """Begin with what `evaluate` will take."""
-        ...
-
-    def start_compiling_filter(self, predicate: Expression, nullable: Sequence[bool | None]) -> None:
-        """Begin with what `matching_positions` will take."""
-        ...
-
-    def start_compiling_aggregates(
-        self, calls: Sequence[AggregateCall], nullable: Sequence[bool | None], *, by_keys: bool
-    ) -> None:
-        """Begin with what an aggregation of these calls will take, of groups by keys or of one group."""
         ...

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from bamquery.closeable import Closeable
-from bamquery.engine.device import CompilingDevice, Device
+from bamquery.engine.compiling_device import CompilingDevice
+from bamquery.engine.device import Device
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.lowering import lower
 from bamquery.engine.operators.base.operator import Operator

@@ -223,6 +223,10 @@ class CpuDevice:
 
         return sort_batch(whole_batch(frame), keys, limit)
 
+    def gathers_in_one_pass(self, aggregates: Sequence[AggregateCall]) -> bool:
+        """Programs take what is computed before them, and arguments of others are computed once a chunk."""
+        return True
+
     def aggregation(self, keys: Sequence[Expression], aggregates: Sequence[AggregateCall]) -> CpuAggregation:
         """Keys and aggregates, prepared."""
         from bamquery.engine.cpu.aggregates.aggregation import CpuAggregation

@@ -262,6 +262,10 @@ class CudaDevice:
         """The rows, or the first `limit` of them, in stable order."""
         return self._run_on_gpu("ORDER BY", lambda: sort_frame(self.kernels, frame, keys, limit))
 
+    def gathers_in_one_pass(self, aggregates: Sequence[AggregateCall]) -> bool:
+        """Whether a program computes all of them."""
+        return self._programs and compile_aggregates(tuple(aggregates)) is not None
+
     def aggregation(self, keys: Sequence[Expression], aggregates: Sequence[AggregateCall]) -> CudaAggregation:
         """Keys and aggregates, prepared."""
         return CudaAggregation(self.kernels, keys, aggregates, programs=self._programs)

@@ -7,7 +7,8 @@ from contextlib import closing
 from functools import partial
 from typing import Generic
 
-from bamquery.engine.device import CompilingDevice, Frame
+from bamquery.engine.compiling_device import CompilingDevice
+from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.ordered_map import is_small_frame, ordered_map
 from bamquery.engine.operators.base.dynamic_filter import DynamicFilter

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from typing import Generic
 
-from bamquery.engine.device import CompilingDevice, Frame
+from bamquery.engine.compiling_device import CompilingDevice
+from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.base.dynamic_filter import DynamicCondition, DynamicFilter
 from bamquery.engine.operators.base.operator import Operator
@@ -29,6 +30,7 @@ class Project(Operator[Frame], Generic[Frame]):
         details = {"columns": [expression_text(expression) for expression in expressions]}
         super().__init__(fields, (child,), OperatorProfile("Project", details))
         self._expressions = tuple(expressions)
+        self._is_computed_above = False
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """One frame for each of the child's."""
@@ -51,8 +53,9 @@ class Project(Operator[Frame], Generic[Frame]):
         return [below[e.index] if isinstance(e, ColumnRef) else None for e in self._expressions]
 
     def start_compiling(self, device: CompilingDevice) -> None:
-        """Its expressions."""
-        device.start_compiling(self._expressions, self.children[0].nullable_fields())
+        """Its expressions, unless who wants them computes them."""
+        if not self._is_computed_above:
+            device.start_compiling(self._expressions, self.children[0].nullable_fields())
 
     def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
         """What the value is made of below."""
@@ -80,12 +83,17 @@ class Project(Operator[Frame], Generic[Frame]):
         self.children[0].prefer_order(map_key(key, lambda e: substitute(e, self._expressions)))
 
     def compute_within(
-        self, keys: Sequence[Expression], calls: Sequence[AggregateCall]
+        self,
+        keys: Sequence[Expression],
+        calls: Sequence[AggregateCall],
+        in_one_pass: Callable[[Sequence[AggregateCall]], bool],
     ) -> tuple[Operator[Frame], tuple[Expression, ...], tuple[AggregateCall, ...]] | None:
         """The child, and keys and calls over its columns, where a program computes all in one pass.
 
-        None where it does not: columns that are computed by themselves are computed once here.
+        None where it does not, as `in_one_pass` says of calls: what is computed by itself is computed here,
+        once.
         """
+        self._is_computed_above = False
         from bamquery.engine.pipeline.lowering import is_covered  # noqa: PLC0415 (where rows are grouped)
 
         plain = [isinstance(expression, ColumnRef) for expression in self._expressions]
@@ -93,12 +101,16 @@ class Project(Operator[Frame], Generic[Frame]):
             return None
         if not all(is_plain or is_covered(e) for e, is_plain in zip(self._expressions, plain, strict=True)):
             return None
-        self.profile.details["computed"] = "by the aggregate"
 
         def in_child(expression: Expression) -> Expression:
             return substitute(expression, self._expressions)
 
-        return self.children[0], tuple(map(in_child, keys)), tuple(map_arguments(c, in_child) for c in calls)
+        over_child = tuple(map_arguments(call, in_child) for call in calls)
+        if not in_one_pass(over_child):
+            return None
+        self._is_computed_above = True
+        self.profile.details["computed"] = "by the aggregate"
+        return self.children[0], tuple(map(in_child, keys)), over_child
 
     def keep_encoded(self) -> None:
         """Columns come as they are, and what is computed from them has their values."""

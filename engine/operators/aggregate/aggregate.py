@@ -6,7 +6,8 @@ from collections.abc import Generator, Sequence
 from contextlib import closing
 from typing import Any, Generic
 
-from bamquery.engine.device import CompilingDevice, Frame
+from bamquery.engine.compiling_device import AggregatingDevice, CompilingDevice
+from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.aggregate.group_states import group_rows
 from bamquery.engine.operators.aggregate.holistic_states import HolisticStates
@@ -49,11 +50,7 @@ class Aggregate(Operator[Frame], Generic[Frame]):
             self.profile.details["answered by"] = "zone maps"
             yield device.from_arrow(known)
             return
-        child, keys, aggregates = self.children[0], self._keys, self._aggregates
-        if device.capabilities.takes_encoded and isinstance(child, Project):
-            together = child.compute_within(keys, aggregates)
-            if together is not None:
-                child, keys, aggregates = together
+        child, keys, aggregates = self._gathered_from(device)
         aggregation = device.aggregation(keys, aggregates)
         nothing = device.empty(child.fields)
         with (
@@ -79,8 +76,19 @@ class Aggregate(Operator[Frame], Generic[Frame]):
 
     def start_compiling(self, device: CompilingDevice) -> None:
         """Its aggregates."""
-        nullable = self.children[0].nullable_fields()
-        device.start_compiling_aggregates(self._aggregates, nullable, by_keys=bool(self._keys))
+        child, _, aggregates = self._gathered_from(device)
+        device.start_compiling_aggregates(aggregates, child.nullable_fields(), by_keys=bool(self._keys))
+
+    def _gathered_from(
+        self, device: AggregatingDevice
+    ) -> tuple[Operator[Frame], tuple[Expression, ...], tuple[AggregateCall, ...]]:
+        """Where rows come from, and keys and calls over them: with what would be computed before, perhaps."""
+        child = self.children[0]
+        if isinstance(child, Project):
+            together = child.compute_within(self._keys, self._aggregates, device.gathers_in_one_pass)
+            if together is not None:
+                return together
+        return child, self._keys, self._aggregates
 
     def push_dynamic_filter(self, value: Expression, dynamic_filter: DynamicFilter) -> bool:
         """A condition on keys leaves out whole groups; without keys there is a row in any case."""

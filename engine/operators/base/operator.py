@@ -10,7 +10,8 @@ from typing import Generic
 
 import pyarrow as pa
 
-from bamquery.engine.device import CompilingDevice, Frame
+from bamquery.engine.compiling_device import CompilingDevice
+from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.base.dynamic_filter import DynamicCondition, DynamicFilter
 from bamquery.engine.profiling.kernel_use import begin_work

@@ -37,6 +37,9 @@ class Recorder:
         how = "by keys" if by_keys else "of all"
         self.begun[", ".join(call.function for call in calls) + f" {how}"] = _letters(nullable)
 
+    def gathers_in_one_pass(self, calls: Sequence[AggregateCall]) -> bool:
+        return not any(call.function == "min" for call in calls)
+
 
 def _letters(nullable: Sequence[bool | None]) -> str:
     return "".join({True: "n", False: "-", None: "?"}[one] for one in nullable)
@@ -64,6 +67,21 @@ def begun(con: bamquery.Connection, sql: str, monkeypatch: pytest.MonkeyPatch) -
     result._start_compiling(lowered[-1], recorder)
     found: dict[str, str] = recorder.begun
     return found
+
+
+@pytest.mark.parametrize(
+    ("calls", "wanted"),
+    [
+        ("sum(p), sum(p * k)", {"sum, sum by keys": "-n-"}),
+        ("min(p), sum(p * k)", {"min, sum by keys": "-?", "k, (a + b)": "-n-"}),
+    ],
+)
+def test_what_is_computed_before_is_the_aggregates_where_one_pass_does_all(
+    con: bamquery.Connection, calls: str, wanted: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = f"SELECT k, {calls} FROM (SELECT k, a + b AS p FROM t) GROUP BY k"
+    found = begun(con, sql, monkeypatch)
+    assert found == wanted
 
 
 @pytest.mark.parametrize(

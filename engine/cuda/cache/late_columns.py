@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _KEPT: Final = 32
 """Answers of a dictionary's values: a megabyte each at most, mostly less than a kilobyte."""
+_FEW_OF: Final = 4
+"""Part of the rows up to which they are few."""
 _BEYOND: Final = 2**31 - 1
 """A place that no source has, since columns have fewer rows: the row is null."""
 
@@ -59,6 +61,7 @@ class RowPlaces:
         self.whole = whole
         self._find = find
         self._column: plc.Column | None = None
+        self._chosen: tuple[RowPlaces, plc.Column] | None = None
 
     @classmethod
     def run(cls, kernels: Kernels, begin: int, rows: int, *, whole: bool = False) -> RowPlaces:
@@ -77,7 +80,14 @@ class RowPlaces:
         if found is None:
             found = self._column = self._find()
             self._find = lambda: found  # what it was found from may go
+            self._chosen = None
         return found
+
+    @property
+    def chosen(self) -> tuple[plc.Column, plc.Column] | None:
+        """Places of other rows, and which of these rows have the places here; None: see `column`."""
+        chosen = self._chosen  # another thread may look for the column
+        return None if chosen is None else (chosen[0].column, chosen[1])
 
     def take(self, kernels: Kernels, positions: plc.Column, *, nullify: bool) -> RowPlaces:
         """The places of some of the rows, by position; beyond the last row are nulls, if `nullify`."""
@@ -85,11 +95,23 @@ class RowPlaces:
             return RowPlaces.listed(positions, nulls=nullify)
 
         def find() -> plc.Column:
-            (places,) = kernels.gather([self.column], positions, nullify=nullify)
+            source, rows = (self.column, positions) if nullify else self._few(kernels, positions)
+            (places,) = kernels.gather([source], rows, nullify=nullify)
             return kernels.fill_null(places, kernels.number(_BEYOND, pa.int32())) if nullify else places
 
         at_end = self.at_end and not nullify
-        return RowPlaces(positions.size(), find, nulls=self.nulls or nullify, at_end=at_end)
+        found = RowPlaces(positions.size(), find, nulls=self.nulls or nullify, at_end=at_end)
+        if not nullify:
+            found._chosen = self, positions
+        return found
+
+    def _few(self, kernels: Kernels, positions: plc.Column) -> tuple[plc.Column, plc.Column]:
+        """A column of places, and where it has those of rows at positions: not all are copied for a few."""
+        chosen = None if _FEW_OF * positions.size() > self.rows else self.chosen
+        if chosen is None:
+            return self.column, positions
+        column, rows = chosen
+        return column, kernels.gather([rows], positions)[0]
 
     def clamp(self, kernels: Kernels, end: int) -> plc.Column:
         """The places in a source of so many rows; those of rows that are null are right behind it."""

@@ -21,7 +21,7 @@ MANY_ROWS: Final = 1 << 16
 """From which on it is worth its wait."""
 _MOST_COMBINATIONS: Final = 1 << 12
 _MOST_KEYS: Final = 4
-_KEY: Final = struct.Struct("<QQII")
+_KEY: Final = struct.Struct("<QQQII")
 """A DenseKey (engine/kernels/keys/dense_rows.cu)."""
 _FILE: Final = "keys/dense_rows"
 _INT32: Final = pa.int32()
@@ -85,9 +85,11 @@ def _pack(keys: Sequence[LateColumn], sizes: Sequence[int]) -> bytes:
         dictionary = key.dictionary
         assert dictionary is not None
         numbers = dictionary.numbers
+        # Places that nobody else has looked for need not be copied for this.
+        places, rows = key.places.chosen or (key.places.column, None)
         packed += _KEY.pack(
-            *(_address(key.places.column), 0 if numbers is None else _address(numbers)),
-            *(dictionary.size, size),
+            *(_address(places), 0 if rows is None else _address(rows)),
+            *(0 if numbers is None else _address(numbers), dictionary.size, size),
         )
     return packed + bytes(_KEY.size * (_MOST_KEYS - len(keys))) + struct.pack("<Q", len(keys))
 

@@ -5,9 +5,11 @@
 namespace bamquery {
 
 /// A key: of a row that is not null, `numbers[place]` (null: the place itself) is below `size`, which is the
-/// number of rows that are null: those whose place is `end` or beyond.
+/// number of rows that are null: those whose place is `end` or beyond. `rows` (null: all of them): which of
+/// the places are the rows'.
 struct DenseKey {
   const uint32_t* places;
+  const uint32_t* rows;
   const uint32_t* numbers;
   uint32_t end;
   uint32_t size;
@@ -29,7 +31,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     uint32_t found = 0;
     for (uint32_t i = 0; i < keys.count; ++i) {
       const DenseKey& key = keys.key[i];
-      const uint32_t place = key.places[row];
+      const uint32_t place = key.places[key.rows == nullptr ? row : key.rows[row]];
       const uint32_t number = place >= key.end         ? key.size
                               : key.numbers == nullptr ? place
                                                        : key.numbers[place];

@@ -50,6 +50,33 @@ def test_groups(device: Any, monkeypatch: pytest.MonkeyPatch, rows: int, nulls: 
     assert list(zip(*(column.values() for column in found.keys), strict=True)) == keys
 
 
+def test_places_of_some_rows_are_not_copied(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from bamquery.engine.cuda.keys import grouping
+
+    monkeypatch.setattr(grouping, "MANY_ROWS", 1)
+    random = np.random.default_rng(3)
+    kept = np.flatnonzero(random.random(4000) < 0.9)
+    batch = pa.record_batch([pa.array(kept, pa.int32())], ["kept"])
+    columns, wanted = [], []
+    for values in (FIRST, SECOND):
+        places = random.integers(0, len(values) + 1, 4000)
+        whole = late(device, values, places, nulls=True)
+        columns.append(
+            whole.move(whole.places.take(device.kernels, device.from_arrow(batch).columns[0], nullify=False))
+        )
+        wanted.append([values[p].encode() if p < len(values) else None for p in places[kept]])
+    copied = []
+    gather = type(device.kernels).gather
+    monkeypatch.setattr(
+        type(device.kernels), "gather", lambda *a, **k: (copied.append(a[2].size()), gather(*a, **k))[1]
+    )
+    found = grouping.group_rows(device.kernels, columns, len(kept))
+    codes, keys = expected(list(zip(*wanted, strict=True)))
+    assert found.codes.column.values() == codes
+    assert len(kept) not in copied
+    assert list(zip(*(column.values() for column in found.keys), strict=True)) == keys
+
+
 def test_many_combinations_are_hashed(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from bamquery.engine.cuda.keys import dense_rows, grouping
 

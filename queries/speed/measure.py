@@ -1,4 +1,4 @@
-"""Queries timed on all systems in turns, and every answer compared."""
+"""Queries timed on one system after the other, and every answer compared."""
 
 from __future__ import annotations
 
@@ -114,7 +114,10 @@ def measure(
     asked: Sequence[Sequence[Asked]],
     heard: Callable[[Timing], None],
 ) -> list[Timing]:
-    """Each query on all systems in turns; of its questions the first one is not timed.
+    """Each query of one system after the other; of its questions the first one is not timed.
+
+    A system's runs follow each other: what it has in the processor's caches, and a GPU's clock, is as its own
+    queries left it, and not as another system did.
 
     Every answer is compared with that of the first system of `reference`, some of `systems`, that has one.
     Who has none is not asked this query again.
@@ -139,16 +142,16 @@ class _Running:
     problem: str = ""
     refused: bool = False
     failed: bool = False
-    answer: pa.Table | None = None
+    answers: list[pa.Table | None] = field(default_factory=list)
 
     def ask(self, asked: Asked, *, timed: bool) -> None:
-        self.answer = None
+        self.answers.append(None)
         if self.failed:
             return
         try:
             run = self.system.prepare(asked)
             started = time.perf_counter()
-            self.answer = run()
+            self.answers[-1] = run()
             seconds = time.perf_counter() - started
         except BamQueryError as error:
             self.failed, self.refused = True, isinstance(error, RefusedError)
@@ -159,14 +162,17 @@ class _Running:
             floor = self.system.floor()
             self.floors += [] if floor is None else [floor]
 
-    def compare(self, right: _Running | None) -> None:
-        if self.answer is None or self.problem or right is self:
+    def compare(self, number: int, right: _Running | None) -> None:
+        """Its answer to a question with another system's."""
+        answer = self.answers[number]
+        if answer is None or self.problem or right is self:
             return
-        if right is None or right.answer is None:
+        other = None if right is None else right.answers[number]
+        if right is None or other is None:
             self.problem = "there is no answer to compare with"
         else:
             how = self.system.comparison.looser(right.system.comparison)
-            self.problem = difference(self.answer, right.answer, how)
+            self.problem = difference(answer, other, how)
 
     def timing(self) -> SystemTiming:
         times = () if self.failed else tuple(self.seconds)
@@ -179,15 +185,17 @@ def _time_query(
     systems: Sequence[System], reference: Sequence[System], questions_: Sequence[Asked]
 ) -> Timing:
     running = [_Running(system) for system in systems]
-    rows = None
-    for number, asked in enumerate(questions_):
-        for one in running:
+    for one in running:
+        for number, asked in enumerate(questions_):
             one.ask(asked, timed=number > 0)
-        right = next((one for one in running if one.system in reference and one.answer is not None), None)
-        if rows is None and right is not None and right.answer is not None:
-            rows = right.answer.num_rows
+    rows = None
+    for number in range(len(questions_)):
+        known = [one for one in running if one.system in reference and one.answers[number] is not None]
+        right = next(iter(known), None)
+        if rows is None and right is not None and (answer := right.answers[number]) is not None:
+            rows = answer.num_rows
         for one in running:
-            one.compare(right)
+            one.compare(number, right)
     query = questions_[0].query
     changed = any(asked.sql != query.sql for asked in questions_)
     texts = tuple(asked.sql for asked in questions_[1:]) if changed else ()

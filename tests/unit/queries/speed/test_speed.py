@@ -75,7 +75,7 @@ def fail(error: Exception) -> Callable[[str], int]:
     return answer
 
 
-def test_turns_and_comparisons() -> None:
+def test_order_and_comparisons() -> None:
     log: list[str] = []
     own = Fake("BamQuery", len, log)
     right = Fake("DuckDB", len, log)
@@ -85,7 +85,7 @@ def test_turns_and_comparisons() -> None:
     assert heard == timings
     assert log == [
         *("BamQuery warm 1", "DuckDB warm 1", "polars warm 1"),
-        *(f"{name} {text}" for text in ("a", "bb", "ccc") for name in ("BamQuery", "DuckDB", "polars")),
+        *(f"{name} {text}" for name in ("BamQuery", "DuckDB", "polars") for text in ("a", "bb", "ccc")),
     ]
     mine, *others = timings[0].systems
     assert [len(one.seconds) for one in timings[0].systems] == [2, 2, 2]

@@ -1,6 +1,7 @@
 #include "storage/native/packed/selecting/column_vectors.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <stdexcept>
 
 namespace bamquery {
@@ -38,8 +39,7 @@ ColumnVectors::ColumnVectors(const BlockFile& file, const StoredPackedColumn& co
       turn = std::max(turn, sum);
     }
   }
-  // Payloads stay where they are. Memory that is not written to is none.
-  buffer_.reserve(static_cast<std::size_t>(kept ? size_ : turn) + kCodeSlack);
+  buffer_bytes_ = static_cast<std::size_t>(kept ? size_ : turn) + kCodeSlack;
   at_hand_ = file.are_at_hand({offsets_, lengths_});
 }
 
@@ -93,6 +93,8 @@ void ColumnVectors::read(std::span<const std::uint32_t> missing) {
     read_offsets_.push_back(offsets_[candidate]);
     read_lengths_.push_back(lengths_[candidate]);
   }
+  // Payloads stay where they are. Memory that is not written to is none.
+  if (buffer_.capacity() == 0) buffer_.reserve(buffer_bytes_);
   // The slack behind the last payload is loaded with its codes, whatever it is.
   buffer_.resize(std::max(buffer_.size(), used_ + kCodeSlack));
   const RangeItems ranges{asked_, asked_lengths_};
@@ -112,6 +114,8 @@ bool ColumnVectors::read_all(std::byte* target, ReadCounts& counts) {
   }
   std::int64_t differs = -1;
   counts = file_.read_ranges({offsets_, lengths_}, checksums, target, differs);
+  read_offsets_ = offsets_;
+  read_lengths_ = lengths_;
   if (differs >= 0) mismatch_ = candidates_[static_cast<std::size_t>(differs)];
   return differs < 0;
 }
@@ -149,7 +153,11 @@ ReadCounts ColumnVectors::count(std::span<const ColumnVectors* const> parts) {
   return count_reads(offsets, lengths, parts[0]->file_.block_size());
 }
 
-std::vector<std::byte> ColumnVectors::take_payload() {
+void ColumnVectors::copy_payload(std::byte* target) const {
+  if (used_ > 0) std::memcpy(target, buffer_.data(), used_);
+}
+
+UnsetVector<std::byte> ColumnVectors::take_payload() {
   buffer_.resize(used_);
   return std::move(buffer_);
 }

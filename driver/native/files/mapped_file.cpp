@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <numeric>
@@ -32,6 +33,9 @@ constexpr std::int64_t kTurnBytes = 64 << 10;
 // Bytes that are worth another thread: to copy and to check them takes some 100 microseconds.
 constexpr std::int64_t kLeastBytes = 512 << 10;
 
+// Lines of a cache that are worth another thread.
+constexpr std::int64_t kLeastLines = 4096;
+
 const std::int64_t kPageSize = sysconf(_SC_PAGESIZE);
 
 template <std::size_t Width>
@@ -46,6 +50,31 @@ void gather_fixed(const RowItems& items, const std::byte* from, std::byte* to) {
 void gather_any(const RowItems& items, const std::byte* from, std::byte* to) {
   const auto width = static_cast<std::size_t>(items.width);
   for (std::size_t i = 0; i < items.size(); ++i) std::memcpy(to + i * width, from + items.offset(i), width);
+}
+
+void gather_rows(const RowItems& rows, const std::byte* from, std::byte* to) {
+  switch (rows.width) {
+    case 1:
+      return gather_fixed<1>(rows, from, to);
+    case 2:
+      return gather_fixed<2>(rows, from, to);
+    case 4:
+      return gather_fixed<4>(rows, from, to);
+    case 8:
+      return gather_fixed<8>(rows, from, to);
+    case 16:
+      return gather_fixed<16>(rows, from, to);
+    default:
+      return gather_any(rows, from, to);
+  }
+}
+
+// Lines of the cache that rows are in, about.
+std::int64_t count_lines(const RowItems& rows) {
+  constexpr std::int64_t kLine = 64;
+  if (rows.size() == 0) return 0;
+  const std::int64_t span = rows.offset(rows.size() - 1) - rows.offset(0);
+  return std::min(static_cast<std::int64_t>(rows.size()), span / kLine + 1);
 }
 
 // Index of the first of `count` consecutive targets whose checksum differs, or -1.
@@ -280,24 +309,19 @@ void MappedFile::read_expected(const RangeItems& ranges, std::span<const std::ui
 }
 
 ReadCounts MappedFile::gather(const RowItems& rows, std::byte* target) const {
-  const std::byte* const from = random_.data();
-  auto work = [&] {
-    switch (rows.width) {
-      case 1:
-        return gather_fixed<1>(rows, from, target);
-      case 2:
-        return gather_fixed<2>(rows, from, target);
-      case 4:
-        return gather_fixed<4>(rows, from, target);
-      case 8:
-        return gather_fixed<8>(rows, from, target);
-      case 16:
-        return gather_fixed<16>(rows, from, target);
-      default:
-        return gather_any(rows, from, target);
-    }
-  };
-  return read(random_, rows, work);
+  prepare(random_, rows);
+  const auto count = static_cast<std::int64_t>(rows.size());
+  std::atomic<bool> is_readable = true;
+  share_items(count, worth_parts(count_lines(rows), kLeastLines), 1,
+              [&](std::int64_t, std::int64_t first, std::int64_t own) {
+                const RowItems some{
+                    rows.base, rows.stride, rows.width,
+                    rows.rows.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(own))};
+                auto work = [&] { gather_rows(some, random_.data(), target + first * rows.width); };
+                if (!guarded(random_, work)) is_readable = false;
+              });
+  if (!is_readable) file_.throw_read_error(rows.offset(0), EIO);
+  return count_blocks(rows, block_size_);
 }
 
 ReadCounts MappedFile::gather(const RowItems& rows, std::byte* target, HeldBlocks& held) const {

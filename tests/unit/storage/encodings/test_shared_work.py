@@ -161,6 +161,25 @@ def test_ranges(opened: tuple[Fragment, MappedReader]) -> None:
         assert raised.value.index == first
 
 
+@pytest.mark.parametrize("width", [8, 5])
+def test_words(opened: tuple[Fragment, MappedReader], width: int) -> None:
+    """Of rows that lie apart, each of which is a line of a cache to be waited for."""
+    fragment, reader = opened
+    rows = np.sort(np.random.default_rng(7).choice(fragment.data_bytes - 500, 20_000, replace=False))
+    data = np.fromfile(fragment.path, np.uint8)
+    words = np.stack([data[400 + byte + rows] for byte in range(width)], axis=1)
+
+    def gather() -> tuple[pa.Buffer, ReadCounters]:
+        counters = ReadCounters()
+        return reader.gather(400, 1, width, rows, counters), counters
+
+    alone, *shared = _by_each(gather)
+    assert np.array_equal(np.frombuffer(alone[0], np.uint8), words.ravel())
+    for found, counters in shared:
+        assert found.equals(alone[0])
+        assert counters == alone[1]
+
+
 @pytest.mark.parametrize("name", [*PACKED, "text"])
 @pytest.mark.parametrize("share", [0.01, 0.9, None])
 def test_vectors_in_memory(opened: tuple[Fragment, MappedReader], name: str, share: float | None) -> None:

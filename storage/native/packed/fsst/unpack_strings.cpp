@@ -20,9 +20,13 @@ constexpr const char* kBadCodes = "its codes are no strings of the length that i
 // Behind what strings need, so that all but the longest are decoded without a look at where memory ends.
 constexpr std::size_t kSlack = kMostSymbolBytes * kMarkedCodes;
 
+// A string in a payload.
 struct Stored {
-  std::span<const std::uint8_t> codes;
+  const std::uint8_t* begin;
+  std::size_t bytes;
   bool is_compressed;
+
+  std::span<const std::uint8_t> codes() const { return {begin, bytes}; }
 };
 
 void clear_bit(std::vector<std::uint8_t>& bitmap, std::size_t row) {
@@ -37,10 +41,10 @@ std::vector<std::uint8_t> all_valid(std::size_t rows) {
 
 // One string behind `out`; null where its codes cannot be.
 std::uint8_t* write(const SymbolDecoder& decoder, const Stored& one, std::uint8_t* out, std::uint8_t* limit) {
-  if (one.is_compressed) return decoder.decode(one.codes, out, limit);
-  if (one.codes.size() > static_cast<std::size_t>(limit - out)) return nullptr;
-  if (!one.codes.empty()) std::memcpy(out, one.codes.data(), one.codes.size());
-  return out + one.codes.size();
+  if (one.is_compressed) return decoder.decode(one.codes(), out, limit);
+  if (one.bytes > static_cast<std::size_t>(limit - out)) return nullptr;
+  if (one.bytes > 0) std::memcpy(out, one.begin, one.bytes);
+  return out + one.bytes;
 }
 
 // Strings of which it is not known before how long they are that are worth another thread.
@@ -59,8 +63,8 @@ void decode_each(const SymbolTable& table, std::span<const Stored> rows, const V
     const SymbolDecoder decoder(table);
     std::uint64_t total = 0;
     for (auto row = static_cast<std::size_t>(first); row < static_cast<std::size_t>(first + own); ++row) {
-      const auto size = rows[row].is_compressed ? decoder.size(rows[row].codes)
-                                                : std::optional<std::uint64_t>(rows[row].codes.size());
+      const auto size = rows[row].is_compressed ? decoder.size(rows[row].codes())
+                                                : std::optional<std::uint64_t>(rows[row].bytes);
       if (!size) throw_string_fault(vector_of(row), kBadCodes);
       total += *size;
       out.offsets[row + 1] = static_cast<std::int64_t>(total);
@@ -100,8 +104,7 @@ class PartDecoder {
       return decode_together({codes, stored}, rows, out, ends);
     }
     for (const StringPayload::Row& row : rows) {
-      const std::span own(payload.strings() + row.begin, row.end - row.begin);
-      out = write(decoder_, {own, is_compressed}, out, limit_);
+      out = write(decoder_, {payload.strings() + row.begin, row.end - row.begin, is_compressed}, out, limit_);
       if (out == nullptr) return nullptr;
       *ends++ = out - begin_;
     }
@@ -212,8 +215,8 @@ namespace {
 struct PickedStrings {
   explicit PickedStrings(std::size_t count) : rows(count), of_vector(count) {}
 
-  std::vector<Stored> rows;
-  std::vector<std::int64_t> of_vector;
+  UnsetVector<Stored> rows;
+  UnsetVector<std::int64_t> of_vector;
 };
 
 // Finds the strings at positions `done` to `end` - 1, none of which is before vector `v` and its first row;
@@ -232,7 +235,7 @@ std::int64_t find_strings(const StringVectors& vectors, std::span<const std::int
     for (; done < end && positions[done] < behind; ++done) {
       if (positions[done] < first) throw std::invalid_argument("positions do not ascend");
       const StringPayload::Row& one = found[static_cast<std::size_t>(positions[done] - first)];
-      picked.rows[done] = {{payload.strings() + one.begin, one.end - one.begin},
+      picked.rows[done] = {payload.strings() + one.begin, one.end - one.begin,
                            payload.vector().is_compressed()};
       picked.of_vector[done] = number;
       if (one.is_null) {
@@ -379,7 +382,7 @@ Strings decode_strings(const SymbolTable& table, const StringColumn& column,
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto length = static_cast<std::size_t>(lengths[i]);
     if (lengths[i] < 0 || length > stored.size() - at) throw std::invalid_argument("bytes are too few");
-    each.push_back({{bytes + at, length}, place_of(column, rows[i]).vector.is_compressed()});
+    each.push_back({bytes + at, length, place_of(column, rows[i]).vector.is_compressed()});
     at += length;
   }
   Strings out;

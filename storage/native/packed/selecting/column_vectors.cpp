@@ -40,11 +40,15 @@ ColumnVectors::ColumnVectors(const BlockFile& file, const StoredPackedColumn& co
     }
   }
   buffer_bytes_ = static_cast<std::size_t>(kept ? size_ : turn) + kCodeSlack;
-  at_hand_ = file.are_at_hand({offsets_, lengths_});
+}
+
+bool ColumnVectors::is_at_hand() {
+  if (!at_hand_) at_hand_ = file_.are_at_hand({offsets_, lengths_});
+  return *at_hand_;
 }
 
 void ColumnVectors::expect_all() {
-  if (at_hand_) return;
+  if (is_at_hand()) return;
   file_.expect_ranges({offsets_, lengths_});
   at_hand_ = true;
 }
@@ -98,7 +102,7 @@ void ColumnVectors::read(std::span<const std::uint32_t> missing) {
   // The slack behind the last payload is loaded with its codes, whatever it is.
   buffer_.resize(std::max(buffer_.size(), used_ + kCodeSlack));
   const RangeItems ranges{asked_, asked_lengths_};
-  if (!at_hand_) file_.expect_ranges(ranges);
+  if (!is_at_hand()) file_.expect_ranges(ranges);
   std::int64_t differs = -1;
   file_.read_expected(ranges, asked_checksums_, buffer_.data() + begin, differs);
   if (differs >= 0) mismatch_ = candidates_[first_ + missing[static_cast<std::size_t>(differs)]];

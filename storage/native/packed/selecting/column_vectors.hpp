@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -68,12 +69,13 @@ class ColumnVectors {
   static constexpr std::int64_t kUnread = -1;
 
   void read(std::span<const std::uint32_t> missing);
+  bool is_at_hand();
 
   const BlockFile& file_;
   const StoredPackedColumn& column_;
   std::span<const std::int64_t> candidates_;
   bool kept_;
-  bool at_hand_;
+  std::optional<bool> at_hand_;  // once somebody has asked
   std::int64_t size_ = 0;
   std::size_t first_ = 0;
   std::size_t buffer_bytes_;           // that it ever has

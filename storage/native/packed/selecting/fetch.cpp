@@ -8,7 +8,8 @@
 namespace bamquery {
 
 RowFetch::RowFetch(const BlockFile& file, const StoredPackedColumn& column,
-                   std::span<const std::int64_t> rows, std::byte* values, std::uint8_t* bitmap)
+                   std::span<const std::int64_t> rows, std::byte* values, std::uint8_t* bitmap,
+                   const RowFetch* before)
     : file_(file), column_(column), rows_(rows) {
   const auto all = static_cast<std::int64_t>(column.vectors.size());
   if (column.rows < 0 || column.bytes < 0 || column.base < 0 ||
@@ -23,6 +24,8 @@ RowFetch::RowFetch(const BlockFile& file, const StoredPackedColumn& column,
   for (auto* one : {&numbers_, &counts_, &begins_, &ends_, &offsets_, &lengths_}) one->reserve(most);
   held_.reserve(most);
   checksums_.reserve(column.checksums.empty() ? 0 : most);
+  const bool are_known = before != nullptr && before->rows_.data() == rows.data() &&
+                         before->rows_.size() == rows.size() && before->column_.rows == column.rows;
   for (std::size_t i = 0; i < rows.size();) {
     if (rows[i] < 0 || rows[i] >= column.rows) throw std::invalid_argument("no such row");
     const std::int64_t number = rows[i] / kVectorRows;
@@ -37,10 +40,14 @@ RowFetch::RowFetch(const BlockFile& file, const StoredPackedColumn& column,
                              : packed_fault(vector, kind.type, static_cast<std::uint32_t>(count), kind.width,
                                             static_cast<std::uint64_t>(column.bytes - start));
     if (fault != PackedFault::kNone) throw_packed_fault(number, fault);
-    // No vector has more; whether they ascend is looked at where they are picked.
-    const auto left = std::min(rows.size() - i, static_cast<std::size_t>(count));
-    const auto* const from = rows.data() + i;
-    i += static_cast<std::size_t>(std::lower_bound(from, from + left, begin + count) - from);
+    if (are_known) {
+      i = static_cast<std::size_t>(before->ends_[numbers_.size()]);
+    } else {
+      // No vector has more; whether they ascend is looked at where they are picked.
+      const auto left = std::min(rows.size() - i, static_cast<std::size_t>(count));
+      const auto* const from = rows.data() + i;
+      i += static_cast<std::size_t>(std::lower_bound(from, from + left, begin + count) - from);
+    }
     numbers_.push_back(number);
     held_.push_back(vector);
     counts_.push_back(count);
@@ -53,11 +60,11 @@ RowFetch::RowFetch(const BlockFile& file, const StoredPackedColumn& column,
     has_nulls_ |= vector.has_nulls();
   }
   target_ = {values, has_nulls_ ? bitmap : nullptr};
-  at_hand_ = file.are_at_hand(ranges());
 }
 
-std::size_t RowFetch::run_end(std::size_t vector) const {
-  if (!at_hand_) return vectors();
+std::size_t RowFetch::run_end(std::size_t vector) {
+  if (!at_hand_) at_hand_ = file_.are_at_hand(ranges());
+  if (!*at_hand_) return vectors();
   while (vector < vectors() && has_nulls_ && rows_before(vector) % 8 != 0) ++vector;
   return vector;
 }
@@ -93,7 +100,7 @@ constexpr std::int64_t kLeastVectors = 64;
 
 FetchedRows fetch_packed_rows(const BlockFile& file, const StoredPackedColumn& column,
                               std::span<const std::int64_t> rows, std::byte* values, std::uint8_t* bitmap) {
-  const RowFetch fetch(file, column, rows, values, bitmap);
+  RowFetch fetch(file, column, rows, values, bitmap);
   const auto vectors = static_cast<std::int64_t>(fetch.vectors());
   const std::int64_t parts = worth_parts(vectors, kLeastVectors);
   std::vector<std::size_t> ends;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -34,12 +35,13 @@ struct FetchedRows {
 class RowFetch {
  public:
   /// `rows`: ascending rows of the column. `values` and `bitmap` are as `pick_rows` fills them; without
-  /// nulls, `bitmap` stays as it is.
+  /// nulls, `bitmap` stays as it is. `before`: another column's, perhaps of the same rows, whose vectors need
+  /// not be looked for again; or null.
   ///
   /// Raises std::invalid_argument where parameters are impossible, or rows are none of the column's or do not
   /// ascend.
   RowFetch(const BlockFile& file, const StoredPackedColumn& column, std::span<const std::int64_t> rows,
-           std::byte* values, std::uint8_t* bitmap);
+           std::byte* values, std::uint8_t* bitmap, const RowFetch* before = nullptr);
 
   /// How many vectors hold some of the rows.
   std::size_t vectors() const { return numbers_.size(); }
@@ -47,7 +49,7 @@ class RowFetch {
   std::int64_t rows_before(std::size_t vector) const { return vector == 0 ? 0 : ends_[vector - 1]; }
   /// The first of these vectors from `vector` on before which a run may end that one thread reads: with a
   /// byte of the bitmap, if it is written to. There is one run of a file whose reads have to be waited for.
-  std::size_t run_end(std::size_t vector) const;
+  std::size_t run_end(std::size_t vector);
 
   /// Reads vectors `begin` to `end` - 1, and decodes their rows.
   FetchedRows read(std::size_t begin, std::size_t end) const;
@@ -71,7 +73,7 @@ class RowFetch {
   std::vector<std::int64_t> lengths_;
   std::vector<std::uint32_t> checksums_;
   bool has_nulls_ = false;
-  bool at_hand_ = false;
+  std::optional<bool> at_hand_;  // once somebody has asked
 };
 
 /// All of them, with threads that are free.

@@ -57,10 +57,12 @@ class ColumnReads {
   ColumnReads(const BlockFile& file, std::span<const ColumnRequest> requests)
       : file_(file), requests_(requests), fetches_(requests.size()) {
     std::int64_t vectors = 0;
+    const RowFetch* before = nullptr;
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const ColumnRequest& request = requests[i];
       if (request.wanted == Wanted::kRows) {
-        fetches_[i].emplace(file, request.column, request.places, request.values.data(), request.bitmap);
+        before = &fetches_[i].emplace(file, request.column, request.places, request.values.data(),
+                                      request.bitmap, before);
       }
       vectors += static_cast<std::int64_t>(vectors_of(i));
     }
@@ -114,7 +116,7 @@ class ColumnReads {
 
   // Where a run near vector `end` of a request ends. Vectors before are full, so that turns begin with a
   // byte.
-  std::size_t run_end(std::size_t request, std::size_t end) const {
+  std::size_t run_end(std::size_t request, std::size_t end) {
     if (fetches_[request]) return fetches_[request]->run_end(end);
     return requests_[request].wanted == Wanted::kVectors ? end / kTurn * kTurn : end;
   }

@@ -150,13 +150,6 @@ void PackedRows::places(std::span<const std::int64_t> rows, std::int64_t* places
   });
 }
 
-std::int64_t PackedRows::first_row_behind(const PackedVector& vector, std::int64_t end) const {
-  const std::int64_t within = end - kWord + 1 - static_cast<std::int64_t>(vector.payload_start());
-  if (within <= 0) return 0;
-  const std::int64_t bits = vector.is_raw() ? 8 * packed_.width : vector.bits;
-  return bits == 0 ? kVectorRows : (8 * within + bits - 1) / bits;
-}
-
 std::int64_t PackedRows::place_of(const PackedVector& vector, std::uint32_t row) const {
   const std::uint64_t within = vector.is_raw() ? std::uint64_t{row} * packed_.width : row * vector.bits / 8u;
   return static_cast<std::int64_t>(vector.payload_start() + within);
@@ -186,10 +179,12 @@ PackedRows::Blocks PackedRows::count_blocks(std::span<const std::int64_t> rows, 
     const auto most = static_cast<std::size_t>(begin + kVectorRows - rows[i]);
     const std::size_t end = first_at_least(rows, i + 1, std::min(i + most, rows.size()), begin + kVectorRows);
     if (rows[end - 1] >= begin + of_vector) throw std::invalid_argument("no such row");
-    // Most rows are in blocks that one before them is in: only those are looked at that are not.
+    // Rows whose words end within blocks that one before them is in need no more than this look.
+    const auto bits = static_cast<std::int64_t>(vector->is_raw() ? 8u * packed_.width : vector->bits);
+    const std::int64_t start = base + static_cast<std::int64_t>(vector->payload_start()) + kWord - 1;
     for (std::size_t next = i; next < end; ++next) {
-      const std::int64_t behind = first_row_behind(*vector, (last + 1) * block_size - base);
-      next = first_at_least(rows, next, end, begin + behind);
+      const std::int64_t behind = 8 * ((last + 1) * block_size - start);
+      while (next < end && (rows[next] - begin) * bits < behind) ++next;
       if (next == end) break;
       const std::int64_t offset = base + place_of(*vector, static_cast<std::uint32_t>(rows[next] - begin));
       const std::int64_t first = number.of(offset);

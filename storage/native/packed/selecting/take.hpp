@@ -62,8 +62,6 @@ class PackedRows {
   };
 
   Found find_vector(std::int64_t row) const;
-  /// The vector's first row whose word ends at byte `end` of the column's data or behind.
-  std::int64_t first_row_behind(const PackedVector& vector, std::int64_t end) const;
   std::int64_t place_of(const PackedVector& vector, std::uint32_t row) const;
   template <typename Function>
   void for_rows(std::span<const std::int64_t> rows, Function&& function) const;

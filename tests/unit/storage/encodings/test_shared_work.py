@@ -101,6 +101,7 @@ def test_columns_together(opened: tuple[Fragment, MappedReader]) -> None:
     wanted: list[tuple[str, NDArray[np.int64], NDArray[np.int64] | None, bool]] = [
         ("number", some, None, True),
         ("some", np.unique(few // 1024), few, False),
+        ("bit", np.unique(few // 1024), few, False),
         ("number", EVERY[3:5], None, False),
         ("amount", EVERY[:1], EVERY[:0], False),
         ("amount", EVERY, None, True),

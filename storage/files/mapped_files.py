@@ -7,6 +7,7 @@ import stat
 import threading
 import weakref
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
@@ -104,9 +105,9 @@ class MappedFiles:
         # A file that is another one by now has a map of its own until the older one is forgotten.
         opened = MappedFile(_native.open_mapped(path, expected_size, block_size), identity)
         with self._lock:
-            if key in self._maps:
-                self._drop(key)
+            older = self._drop(key) if key in self._maps else []
             self._maps[key] = opened
+        _close_all(older)
         return opened
 
     def close(self, mapped: MappedFile) -> None:
@@ -115,13 +116,14 @@ class MappedFiles:
             mapped.users -= 1
             if mapped.users:
                 return
-            if not mapped.kept:
-                mapped.file.close()
-                return
-            mapped.unused_bytes = mapped.bytes
-            self._unused_files += 1
-            self._unused_bytes += mapped.unused_bytes
-            self._shrink()
+            if mapped.kept:
+                mapped.unused_bytes = mapped.bytes
+                self._unused_files += 1
+                self._unused_bytes += mapped.unused_bytes
+                dropped = self._shrink()
+            else:
+                dropped = [mapped]
+        _close_all(dropped)
 
     def usage(self) -> tuple[int, int]:
         """How many files are mapped, and about how many bytes of them were read."""
@@ -131,9 +133,10 @@ class MappedFiles:
     def forget(self, folder: Path) -> None:
         """Keep no maps of the files below a folder, or of one file; nor do those who `watch`."""
         with self._lock:
-            for key in [key for key in self._maps if folder in (key[0], *key[0].parents)]:
-                self._drop(key)
+            keys = [key for key in self._maps if folder in (key[0], *key[0].parents)]
+            dropped = [mapped for key in keys for mapped in self._drop(key)]
             watchers = list(self._watchers)
+        _close_all(dropped)
         for watcher in watchers:
             watcher.forget_files(folder)
 
@@ -142,14 +145,16 @@ class MappedFiles:
         with self._lock:
             self._watchers.add(watcher)
 
-    def _shrink(self) -> None:
-        """Keep as many as may be; those in use are not counted."""
+    def _shrink(self) -> list[MappedFile]:
+        """Keep as many as may be; those in use are not counted. Those that are to be closed."""
+        dropped: list[MappedFile] = []
         if self._is_within_limits():
-            return
+            return dropped
         for key in [key for key, mapped in self._maps.items() if not mapped.users]:
-            self._drop(key)
+            dropped += self._drop(key)
             if self._is_within_limits():
                 break
+        return dropped
 
     def _is_within_limits(self) -> bool:
         return self._unused_files <= self._most_files and self._unused_bytes <= self._most_bytes
@@ -159,12 +164,20 @@ class MappedFiles:
         self._unused_bytes -= mapped.unused_bytes
         mapped.unused_bytes = 0
 
-    def _drop(self, key: _Key) -> None:
+    def _drop(self, key: _Key) -> list[MappedFile]:
+        """Forget a map; it, if it is to be closed."""
         mapped = self._maps.pop(key)
         mapped.kept = False
-        if not mapped.users:
-            self._forget_unused(mapped)
-            mapped.file.close()
+        if mapped.users:
+            return []
+        self._forget_unused(mapped)
+        return [mapped]
+
+
+def _close_all(dropped: Iterable[MappedFile]) -> None:
+    """Nobody waits for it who opens or closes others: it takes a while where much was read."""
+    for mapped in dropped:
+        mapped.file.close()
 
 
 def _identity(path: Path) -> _Identity:

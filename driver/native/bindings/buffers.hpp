@@ -65,14 +65,14 @@ pybind11::array_t<T> copy_of(const std::vector<T>& values) {
 }
 
 /// An array that takes the values over: they may be large.
-template <typename T, typename Value>
-pybind11::array_t<T> array_of(std::vector<Value>&& values) {
+template <typename T, typename Value, typename Allocator>
+pybind11::array_t<T> array_of(std::vector<Value, Allocator>&& values) {
   static_assert(sizeof(T) == sizeof(Value));
-  auto owned = std::make_unique<std::vector<Value>>(std::move(values));
+  using Values = std::vector<Value, Allocator>;
+  auto owned = std::make_unique<Values>(std::move(values));
   const auto* data = reinterpret_cast<const T*>(owned->data());
   const auto size = static_cast<pybind11::ssize_t>(owned->size());
-  const pybind11::capsule owner(owned.release(),
-                                [](void* vector) { delete static_cast<std::vector<Value>*>(vector); });
+  const pybind11::capsule owner(owned.release(), [](void* vector) { delete static_cast<Values*>(vector); });
   return pybind11::array_t<T>(size, data, owner);
 }
 

@@ -51,9 +51,14 @@ class SharedFile {
     return file_;
   }
 
+  /// Without Python's lock: to unmap what was read of a large file takes its time.
   void close() {
-    const std::lock_guard lock(mutex_);
-    file_.reset();
+    const pybind11::gil_scoped_release unlocked;
+    std::shared_ptr<const BlockFile> last;
+    {
+      const std::lock_guard lock(mutex_);
+      last = std::exchange(file_, nullptr);
+    }
   }
 
   pybind11::tuple read_ranges(const RowArray& offsets, const RowArray& lengths,

@@ -3,13 +3,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "driver/native/crc32c.hpp"
 #include "driver/native/errors.hpp"
 #include "driver/native/files/bus_guard.hpp"
+#include "driver/native/threads/shared_work.hpp"
 
 namespace bamquery {
 namespace {
@@ -27,6 +30,12 @@ constexpr std::int64_t kLongestExact = 4 << 20;
 // Bytes that are handed out in one turn: they stay in a processor's own cache until they were used.
 constexpr std::int64_t kTurnBytes = 64 << 10;
 
+// Bytes that are worth another thread: to copy and to check them takes some 100 microseconds.
+constexpr std::int64_t kLeastBytes = 512 << 10;
+
+// Lines of a cache that are worth another thread.
+constexpr std::int64_t kLeastLines = 4096;
+
 const std::int64_t kPageSize = sysconf(_SC_PAGESIZE);
 
 template <std::size_t Width>
@@ -41,6 +50,31 @@ void gather_fixed(const RowItems& items, const std::byte* from, std::byte* to) {
 void gather_any(const RowItems& items, const std::byte* from, std::byte* to) {
   const auto width = static_cast<std::size_t>(items.width);
   for (std::size_t i = 0; i < items.size(); ++i) std::memcpy(to + i * width, from + items.offset(i), width);
+}
+
+void gather_rows(const RowItems& rows, const std::byte* from, std::byte* to) {
+  switch (rows.width) {
+    case 1:
+      return gather_fixed<1>(rows, from, to);
+    case 2:
+      return gather_fixed<2>(rows, from, to);
+    case 4:
+      return gather_fixed<4>(rows, from, to);
+    case 8:
+      return gather_fixed<8>(rows, from, to);
+    case 16:
+      return gather_fixed<16>(rows, from, to);
+    default:
+      return gather_any(rows, from, to);
+  }
+}
+
+// Lines of the cache that rows are in, about.
+std::int64_t count_lines(const RowItems& rows) {
+  constexpr std::int64_t kLine = 64;
+  if (rows.size() == 0) return 0;
+  const std::int64_t span = rows.offset(rows.size() - 1) - rows.offset(0);
+  return std::min(static_cast<std::int64_t>(rows.size()), span / kLine + 1);
 }
 
 // Index of the first of `count` consecutive targets whose checksum differs, or -1.
@@ -92,6 +126,34 @@ std::int64_t copy_ranges(const std::byte* from, const RangeItems& ranges, std::s
     first += count;
   }
   return -1;
+}
+
+// Ranges of about as many bytes as those of the other runs.
+struct RangeRun {
+  std::size_t first;
+  std::size_t end;
+  std::int64_t at;            // bytes of the ranges before
+  std::int64_t differs = -1;  // the first whose checksum does
+  bool is_readable = true;
+};
+
+// Runs of ranges that several threads can copy: one where they are few.
+std::vector<RangeRun> cut_runs(const RangeItems& ranges) {
+  const std::int64_t bytes = std::accumulate(ranges.lengths.begin(), ranges.lengths.end(), std::int64_t{0});
+  const std::int64_t parts = worth_parts(bytes, kLeastBytes);
+  if (parts == 1) return {{0, ranges.size(), 0}};
+  std::vector<RangeRun> runs;
+  const std::int64_t most = bytes / parts + 1;
+  RangeRun run{0, 0, 0};
+  std::int64_t at = 0;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    at += ranges.length(i);
+    run.end = i + 1;
+    if (at - run.at < most && run.end < ranges.size()) continue;
+    runs.push_back(run);
+    run = {i + 1, i + 1, at};
+  }
+  return runs;
 }
 
 // True if the page cache has some of the items, taken here and there, not one missing.
@@ -189,11 +251,23 @@ ReadCounts MappedFile::read(std::span<const std::byte> mapped, const Items& item
 
 ReadCounts MappedFile::read_ranges(const RangeItems& ranges, std::span<const std::uint32_t> checksums,
                                    std::byte* target, std::int64_t& mismatch) const {
-  std::int64_t differs = -1;
-  auto work = [&] { differs = copy_ranges(stream_.data(), ranges, 0, ranges.size(), checksums, target); };
-  const ReadCounts counts = read(stream_, ranges, work);
-  mismatch = differs;
-  return counts;
+  prepare(stream_, ranges);
+  std::vector<RangeRun> runs = cut_runs(ranges);
+  share_parts(static_cast<std::int64_t>(runs.size()), [&](std::int64_t part) {
+    RangeRun& run = runs[static_cast<std::size_t>(part)];
+    auto work = [&] {
+      run.differs = copy_ranges(stream_.data(), ranges, run.first, run.end, checksums, target + run.at);
+    };
+    run.is_readable = guarded(stream_, work);
+  });
+  mismatch = -1;
+  for (const RangeRun& run : runs) {  // what one thread would have found first
+    if (!run.is_readable) file_.throw_read_error(ranges.offset(0), EIO);
+    if (run.differs < 0) continue;
+    mismatch = run.differs;
+    break;
+  }
+  return count_blocks(ranges, block_size_);
 }
 
 ReadCounts MappedFile::hand_out_ranges(const RangeItems& ranges, std::span<const std::uint32_t> checksums,
@@ -235,24 +309,19 @@ void MappedFile::read_expected(const RangeItems& ranges, std::span<const std::ui
 }
 
 ReadCounts MappedFile::gather(const RowItems& rows, std::byte* target) const {
-  const std::byte* const from = random_.data();
-  auto work = [&] {
-    switch (rows.width) {
-      case 1:
-        return gather_fixed<1>(rows, from, target);
-      case 2:
-        return gather_fixed<2>(rows, from, target);
-      case 4:
-        return gather_fixed<4>(rows, from, target);
-      case 8:
-        return gather_fixed<8>(rows, from, target);
-      case 16:
-        return gather_fixed<16>(rows, from, target);
-      default:
-        return gather_any(rows, from, target);
-    }
-  };
-  return read(random_, rows, work);
+  prepare(random_, rows);
+  const auto count = static_cast<std::int64_t>(rows.size());
+  std::atomic<bool> is_readable = true;
+  share_items(count, worth_parts(count_lines(rows), kLeastLines), 1,
+              [&](std::int64_t, std::int64_t first, std::int64_t own) {
+                const RowItems some{
+                    rows.base, rows.stride, rows.width,
+                    rows.rows.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(own))};
+                auto work = [&] { gather_rows(some, random_.data(), target + first * rows.width); };
+                if (!guarded(random_, work)) is_readable = false;
+              });
+  if (!is_readable) file_.throw_read_error(rows.offset(0), EIO);
+  return count_blocks(rows, block_size_);
 }
 
 ReadCounts MappedFile::gather(const RowItems& rows, std::byte* target, HeldBlocks& held) const {

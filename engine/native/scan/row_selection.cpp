@@ -341,29 +341,28 @@ SelectionRows rows_of(const SelectionRows& rows, std::size_t first, std::size_t 
   return own;
 }
 
-SelectedVectors gather_reads(std::span<const std::unique_ptr<Run>> runs, std::size_t column, bool kept) {
+// What was read of a column, but for payloads: these have their memory, and where each run's begins, `places`
+// says.
+SelectedVectors gather_reads(std::span<const std::unique_ptr<Run>> runs, std::size_t column, bool kept,
+                             std::vector<std::size_t>& places) {
   SelectedVectors found;
   std::vector<const ColumnVectors*> parts;
+  std::size_t bytes = 0;
   for (const auto& run : runs) {
-    ColumnVectors& own = run->column(column);
+    const ColumnVectors& own = run->column(column);
     parts.push_back(&own);
     if (found.mismatch < 0) found.mismatch = own.mismatch();
     found.vectors.insert(found.vectors.end(), own.read().begin(), own.read().end());
     found.lengths.insert(found.lengths.end(), own.lengths().begin(), own.lengths().end());
+    places.push_back(bytes);
+    bytes += own.used();
   }
   found.counts = ColumnVectors::count(parts);
   if (!kept) return found;
-  for (const auto& run : runs) {
-    std::vector<std::byte> own = run->column(column).take_payload();
-    if (runs.size() == 1) {
-      found.payload = std::move(own);
-    } else {
-      if (found.payload.empty()) {
-        found.payload.reserve(static_cast<std::size_t>(
-            std::accumulate(found.lengths.begin(), found.lengths.end(), std::int64_t{0})));
-      }
-      found.payload.insert(found.payload.end(), own.begin(), own.end());
-    }
+  if (runs.size() == 1) {
+    found.payload = runs[0]->column(column).take_payload();
+  } else {
+    found.payload.resize(bytes);
   }
   return found;
 }
@@ -398,15 +397,21 @@ RowSelection select_rows(const SelectionColumns& columns, std::span<const Select
     }
   }
   bool is_right = found.failed < 0;
+  std::vector<std::vector<std::size_t>> places(columns.columns.size());
   for (std::size_t i = 0; i < columns.columns.size(); ++i) {
-    reads.push_back(gather_reads(runs, i, columns.kept[i]));
+    reads.push_back(gather_reads(runs, i, columns.kept[i], places[i]));
     is_right = is_right && reads.back().mismatch < 0;
   }
-  if (!is_right || !located || found.all) return found;
-  found.rows.resize(static_cast<std::size_t>(found.count));
+  if (!is_right) return found;
+  const bool stored = located && !found.all;
+  if (stored) found.rows.resize(static_cast<std::size_t>(found.count));
   share_parts(count, [&](std::int64_t part) {
     const auto at = static_cast<std::size_t>(part);
-    runs[at]->store(found.rows.data() + begins[at]);
+    if (stored) runs[at]->store(found.rows.data() + begins[at]);
+    for (std::size_t i = 0; count > 1 && i < columns.columns.size(); ++i) {
+      if (columns.kept[i]) runs[at]->column(i).copy_payload(reads[i].payload.data() + places[i][at]);
+    }
+    runs[at].reset();  // to give memory back takes time, too
   });
   return found;
 }

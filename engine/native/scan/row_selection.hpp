@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "driver/native/unset_vector.hpp"
 #include "engine/native/keys/number_set.hpp"
 #include "engine/native/pipeline/program.hpp"
 #include "storage/native/packed/selecting/column_vectors.hpp"
@@ -39,7 +40,7 @@ struct SelectionRows {
 };
 
 struct RowSelection {
-  std::vector<std::int64_t> rows;  ///< Ids of those that pass; not set where nobody asks, or where all pass.
+  UnsetVector<std::int64_t> rows;  ///< Ids of those that pass; not set where nobody asks, or where all pass.
   std::int64_t count = 0;          ///< How many pass.
   bool all = false;                ///< Whether all do.
   std::vector<StepCounts> steps;
@@ -57,7 +58,7 @@ struct SelectionColumns {
 struct SelectedVectors {
   std::vector<std::int64_t> vectors;  ///< Their numbers.
   std::vector<std::int64_t> lengths;  ///< Bytes of each.
-  std::vector<std::byte> payload;     ///< Of kept columns: end to end.
+  UnsetVector<std::byte> payload;     ///< Of kept columns: end to end.
   ReadCounts counts;
   std::int64_t mismatch = -1;  ///< The first that does not have its checksum.
 };

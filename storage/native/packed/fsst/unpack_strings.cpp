@@ -5,7 +5,9 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <numeric>
 #include <stdexcept>
+#include <vector>
 
 #include "driver/native/threads/shared_work.hpp"
 #include "storage/native/packed/fsst/symbol_decoder.hpp"
@@ -18,9 +20,13 @@ constexpr const char* kBadCodes = "its codes are no strings of the length that i
 // Behind what strings need, so that all but the longest are decoded without a look at where memory ends.
 constexpr std::size_t kSlack = kMostSymbolBytes * kMarkedCodes;
 
+// A string in a payload.
 struct Stored {
-  std::span<const std::uint8_t> codes;
+  const std::uint8_t* begin;
+  std::size_t bytes;
   bool is_compressed;
+
+  std::span<const std::uint8_t> codes() const { return {begin, bytes}; }
 };
 
 void clear_bit(std::vector<std::uint8_t>& bitmap, std::size_t row) {
@@ -35,33 +41,50 @@ std::vector<std::uint8_t> all_valid(std::size_t rows) {
 
 // One string behind `out`; null where its codes cannot be.
 std::uint8_t* write(const SymbolDecoder& decoder, const Stored& one, std::uint8_t* out, std::uint8_t* limit) {
-  if (one.is_compressed) return decoder.decode(one.codes, out, limit);
-  if (one.codes.size() > static_cast<std::size_t>(limit - out)) return nullptr;
-  if (!one.codes.empty()) std::memcpy(out, one.codes.data(), one.codes.size());
-  return out + one.codes.size();
+  if (one.is_compressed) return decoder.decode(one.codes(), out, limit);
+  if (one.bytes > static_cast<std::size_t>(limit - out)) return nullptr;
+  if (one.bytes > 0) std::memcpy(out, one.begin, one.bytes);
+  return out + one.bytes;
 }
 
-// Strings of which it is not known before how long they are; `vector_of(i)` names one in errors.
+// Strings of which it is not known before how long they are that are worth another thread.
+constexpr std::int64_t kLeastStrings = 2048;
+
+// Such strings; `vector_of(i)` names a vector in errors.
 template <typename VectorOf>
 void decode_each(const SymbolTable& table, std::span<const Stored> rows, const VectorOf& vector_of,
                  Strings& out) {
-  const SymbolDecoder decoder(table);
+  const auto count = static_cast<std::int64_t>(rows.size());
+  const std::int64_t parts = worth_parts(count, kLeastStrings);
   out.offsets.resize(rows.size() + 1);
-  std::uint64_t total = 0;
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    out.offsets[row] = static_cast<std::int64_t>(total);
-    const auto size = rows[row].is_compressed ? decoder.size(rows[row].codes)
-                                              : std::optional<std::uint64_t>(rows[row].codes.size());
-    if (!size) throw_string_fault(vector_of(row), kBadCodes);
-    total += *size;
-  }
-  out.offsets[rows.size()] = static_cast<std::int64_t>(total);
-  out.data = std::make_unique_for_overwrite<std::uint8_t[]>(total + kSlack);
-  std::uint8_t* at = out.data.get();
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    at = write(decoder, rows[row], at, out.data.get() + total + kSlack);
-    if (at == nullptr) throw_string_fault(vector_of(row), kBadCodes);
-  }
+  out.offsets[0] = 0;
+  std::vector<std::uint64_t> begins(static_cast<std::size_t>(parts) + 1);  // of each part's strings
+  share_items(count, parts, 1, [&](std::int64_t part, std::int64_t first, std::int64_t own) {
+    const SymbolDecoder decoder(table);
+    std::uint64_t total = 0;
+    for (auto row = static_cast<std::size_t>(first); row < static_cast<std::size_t>(first + own); ++row) {
+      const auto size = rows[row].is_compressed ? decoder.size(rows[row].codes())
+                                                : std::optional<std::uint64_t>(rows[row].bytes);
+      if (!size) throw_string_fault(vector_of(row), kBadCodes);
+      total += *size;
+      out.offsets[row + 1] = static_cast<std::int64_t>(total);
+    }
+    begins[static_cast<std::size_t>(part) + 1] = total;
+  });
+  std::partial_sum(begins.begin(), begins.end(), begins.begin());
+  out.data = std::make_unique_for_overwrite<std::uint8_t[]>(begins.back() + kSlack);
+  share_items(count, parts, 1, [&](std::int64_t part, std::int64_t first, std::int64_t own) {
+    const SymbolDecoder decoder(table);
+    const auto number = static_cast<std::size_t>(part);
+    std::uint8_t* at = out.data.get() + begins[number];
+    // What is behind a part's strings are those of another thread.
+    std::uint8_t* const limit = out.data.get() + begins[number + 1] + (part + 1 == parts ? kSlack : 0);
+    for (auto row = static_cast<std::size_t>(first); row < static_cast<std::size_t>(first + own); ++row) {
+      at = write(decoder, rows[row], at, limit);
+      if (at == nullptr) throw_string_fault(vector_of(row), kBadCodes);
+      if (part > 0) out.offsets[row + 1] += static_cast<std::int64_t>(begins[number]);
+    }
+  });
 }
 
 // Writes the strings of a part, and where each ends, counted from `begin`; null where its codes cannot be.
@@ -81,8 +104,7 @@ class PartDecoder {
       return decode_together({codes, stored}, rows, out, ends);
     }
     for (const StringPayload::Row& row : rows) {
-      const std::span own(payload.strings() + row.begin, row.end - row.begin);
-      out = write(decoder_, {own, is_compressed}, out, limit_);
+      out = write(decoder_, {payload.strings() + row.begin, row.end - row.begin, is_compressed}, out, limit_);
       if (out == nullptr) return nullptr;
       *ends++ = out - begin_;
     }
@@ -168,6 +190,7 @@ Strings unpack_strings(const SymbolTable& table, const StringVectors& vectors) {
   }
   Strings out;
   out.offsets.resize(rows + 1);
+  out.offsets[0] = 0;
   out.bitmap = all_valid(rows);
   out.data = std::make_unique_for_overwrite<std::uint8_t[]>(total + kSlack);
   const auto count = static_cast<std::int64_t>(vectors.vectors.size());
@@ -186,38 +209,73 @@ Strings unpack_strings(const SymbolTable& table, const StringVectors& vectors) {
   return out;
 }
 
-Strings pick_strings(const SymbolTable& table, const StringVectors& vectors,
-                     std::span<const std::int64_t> positions) {
-  Strings out;
-  out.bitmap = all_valid(positions.size());
-  std::vector<Stored> rows;
-  rows.reserve(positions.size());
-  std::vector<std::int64_t> of_vector;
-  of_vector.reserve(positions.size());
+namespace {
+
+// Strings at positions, as they are stored, and what vectors they are of.
+struct PickedStrings {
+  explicit PickedStrings(std::size_t count) : rows(count), of_vector(count) {}
+
+  UnsetVector<Stored> rows;
+  UnsetVector<std::int64_t> of_vector;
+};
+
+// Finds the strings at positions `done` to `end` - 1, none of which is before vector `v` and its first row;
+// returns how many are null.
+std::int64_t find_strings(const StringVectors& vectors, std::span<const std::int64_t> positions,
+                          std::size_t done, std::size_t end, std::size_t v, std::int64_t first,
+                          PickedStrings& picked, std::vector<std::uint8_t>& bitmap) {
   std::array<StringPayload::Row, kPackedVectorRows> found;
-  std::int64_t first = 0;
-  std::size_t done = 0;
-  for (std::size_t v = 0; v < vectors.vectors.size() && done < positions.size(); ++v) {
+  std::int64_t nulls = 0;
+  for (; v < vectors.vectors.size() && done < end; ++v) {
     const auto number = static_cast<std::int64_t>(v);
     const StringPayload payload(vectors.payload, vectors.starts[v], vectors.vectors[v], vectors.rows[v],
                                 number);
     const std::int64_t behind = first + payload.rows();
     if (positions[done] < behind) payload.read_rows(found);
-    for (; done < positions.size() && positions[done] < behind; ++done) {
+    for (; done < end && positions[done] < behind; ++done) {
       if (positions[done] < first) throw std::invalid_argument("positions do not ascend");
       const StringPayload::Row& one = found[static_cast<std::size_t>(positions[done] - first)];
-      rows.push_back(
-          {{payload.strings() + one.begin, one.end - one.begin}, payload.vector().is_compressed()});
-      of_vector.push_back(number);
+      picked.rows[done] = {payload.strings() + one.begin, one.end - one.begin,
+                           payload.vector().is_compressed()};
+      picked.of_vector[done] = number;
       if (one.is_null) {
-        clear_bit(out.bitmap, done);
-        ++out.nulls;
+        clear_bit(bitmap, done);
+        ++nulls;
       }
     }
     first = behind;
   }
-  if (done < positions.size()) throw std::invalid_argument("there is no row at a position");
-  decode_each(table, rows, [&](std::size_t row) { return of_vector[row]; }, out);
+  if (done < end) throw std::invalid_argument("there is no row at a position");
+  return nulls;
+}
+
+}  // namespace
+
+Strings pick_strings(const SymbolTable& table, const StringVectors& vectors,
+                     std::span<const std::int64_t> positions) {
+  Strings out;
+  out.bitmap = all_valid(positions.size());
+  PickedStrings picked(positions.size());
+  std::vector<std::int64_t> begins(vectors.rows.size());
+  std::exclusive_scan(vectors.rows.begin(), vectors.rows.end(), begins.begin(), std::int64_t{0});
+  const auto count = static_cast<std::int64_t>(positions.size());
+  std::atomic<std::int64_t> nulls = 0;
+  // Whole bytes of the bitmap. All vectors are looked at up to the last that is asked for, and the positions
+  // found not to ascend, as by one thread: each begins with the vector of the position before its own.
+  share_items(count, worth_parts(count, kLeastStrings), 8,
+              [&](std::int64_t, std::int64_t begin, std::int64_t own) {
+                const auto first = static_cast<std::size_t>(begin);
+                std::size_t v = 0;
+                if (first > 0) {
+                  const auto behind = std::ranges::upper_bound(begins, positions[first - 1]);
+                  v = static_cast<std::size_t>(std::max<std::ptrdiff_t>(behind - begins.begin() - 1, 0));
+                }
+                const std::int64_t begin_of_vector = begins.empty() ? 0 : begins[v];
+                nulls += find_strings(vectors, positions, first, first + static_cast<std::size_t>(own), v,
+                                      begin_of_vector, picked, out.bitmap);
+              });
+  out.nulls = nulls;
+  decode_each(table, picked.rows, [&](std::size_t row) { return picked.of_vector[row]; }, out);
   return out;
 }
 
@@ -324,7 +382,7 @@ Strings decode_strings(const SymbolTable& table, const StringColumn& column,
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto length = static_cast<std::size_t>(lengths[i]);
     if (lengths[i] < 0 || length > stored.size() - at) throw std::invalid_argument("bytes are too few");
-    each.push_back({{bytes + at, length}, place_of(column, rows[i]).vector.is_compressed()});
+    each.push_back({bytes + at, length, place_of(column, rows[i]).vector.is_compressed()});
     at += length;
   }
   Strings out;

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "driver/native/unset_vector.hpp"
 #include "storage/native/packed/fsst/string_vector.hpp"
 #include "storage/native/packed/fsst/symbol_table.hpp"
 
@@ -14,7 +15,7 @@ namespace bamquery {
 
 /// Strings as Arrow has them.
 struct Strings {
-  std::vector<std::int64_t> offsets;     ///< One more than there are strings, from 0 on.
+  UnsetVector<std::int64_t> offsets;     ///< One more than there are strings, from 0 on.
   std::unique_ptr<std::uint8_t[]> data;  ///< At least `offsets.back()` bytes.
   std::vector<std::uint8_t> bitmap;      ///< A bit a row, set where there is a string.
   std::int64_t nulls = 0;

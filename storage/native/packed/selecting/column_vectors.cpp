@@ -1,6 +1,7 @@
 #include "storage/native/packed/selecting/column_vectors.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <stdexcept>
 
 namespace bamquery {
@@ -38,13 +39,16 @@ ColumnVectors::ColumnVectors(const BlockFile& file, const StoredPackedColumn& co
       turn = std::max(turn, sum);
     }
   }
-  // Payloads stay where they are. Memory that is not written to is none.
-  buffer_.reserve(static_cast<std::size_t>(kept ? size_ : turn) + kCodeSlack);
-  at_hand_ = file.are_at_hand({offsets_, lengths_});
+  buffer_bytes_ = static_cast<std::size_t>(kept ? size_ : turn) + kCodeSlack;
+}
+
+bool ColumnVectors::is_at_hand() {
+  if (!at_hand_) at_hand_ = file_.are_at_hand({offsets_, lengths_});
+  return *at_hand_;
 }
 
 void ColumnVectors::expect_all() {
-  if (at_hand_) return;
+  if (is_at_hand()) return;
   file_.expect_ranges({offsets_, lengths_});
   at_hand_ = true;
 }
@@ -93,10 +97,12 @@ void ColumnVectors::read(std::span<const std::uint32_t> missing) {
     read_offsets_.push_back(offsets_[candidate]);
     read_lengths_.push_back(lengths_[candidate]);
   }
+  // Payloads stay where they are. Memory that is not written to is none.
+  if (buffer_.capacity() == 0) buffer_.reserve(buffer_bytes_);
   // The slack behind the last payload is loaded with its codes, whatever it is.
   buffer_.resize(std::max(buffer_.size(), used_ + kCodeSlack));
   const RangeItems ranges{asked_, asked_lengths_};
-  if (!at_hand_) file_.expect_ranges(ranges);
+  if (!is_at_hand()) file_.expect_ranges(ranges);
   std::int64_t differs = -1;
   file_.read_expected(ranges, asked_checksums_, buffer_.data() + begin, differs);
   if (differs >= 0) mismatch_ = candidates_[first_ + missing[static_cast<std::size_t>(differs)]];
@@ -112,6 +118,8 @@ bool ColumnVectors::read_all(std::byte* target, ReadCounts& counts) {
   }
   std::int64_t differs = -1;
   counts = file_.read_ranges({offsets_, lengths_}, checksums, target, differs);
+  read_offsets_ = offsets_;
+  read_lengths_ = lengths_;
   if (differs >= 0) mismatch_ = candidates_[static_cast<std::size_t>(differs)];
   return differs < 0;
 }
@@ -149,7 +157,11 @@ ReadCounts ColumnVectors::count(std::span<const ColumnVectors* const> parts) {
   return count_reads(offsets, lengths, parts[0]->file_.block_size());
 }
 
-std::vector<std::byte> ColumnVectors::take_payload() {
+void ColumnVectors::copy_payload(std::byte* target) const {
+  if (used_ > 0) std::memcpy(target, buffer_.data(), used_);
+}
+
+UnsetVector<std::byte> ColumnVectors::take_payload() {
   buffer_.resize(used_);
   return std::move(buffer_);
 }

@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "driver/native/files/block_file.hpp"
+#include "driver/native/unset_vector.hpp"
 #include "storage/native/packed/selecting/fetch.hpp"
 
 namespace bamquery {
@@ -57,27 +59,32 @@ class ColumnVectors {
   /// Numbers of the vectors that were read, and the bytes of each.
   const std::vector<std::int64_t>& read() const { return read_; }
   const std::vector<std::int64_t>& lengths() const { return read_lengths_; }
-  /// Of kept ones, the payloads; whoever calls owns them.
-  std::vector<std::byte> take_payload();
+  /// Of kept ones, bytes of the payloads, and a copy of them.
+  std::size_t used() const { return used_; }
+  void copy_payload(std::byte* target) const;
+  /// The payloads themselves; whoever calls owns them.
+  UnsetVector<std::byte> take_payload();
 
  private:
   static constexpr std::int64_t kUnread = -1;
 
   void read(std::span<const std::uint32_t> missing);
+  bool is_at_hand();
 
   const BlockFile& file_;
   const StoredPackedColumn& column_;
   std::span<const std::int64_t> candidates_;
   bool kept_;
-  bool at_hand_;
+  std::optional<bool> at_hand_;  // once somebody has asked
   std::int64_t size_ = 0;
   std::size_t first_ = 0;
-  std::size_t used_ = 0;               // bytes of the buffer
+  std::size_t buffer_bytes_;           // that it ever has
+  std::size_t used_ = 0;               // of these
   std::vector<std::int64_t> offsets_;  // in the file, of each candidate
   std::vector<std::int64_t> lengths_;
   std::vector<std::int64_t> rows_;
   std::vector<std::int64_t> places_;  // in the buffer, of each of the turn; kUnread
-  std::vector<std::byte> buffer_;
+  UnsetVector<std::byte> buffer_;
   std::vector<std::int64_t> read_, read_lengths_, read_offsets_;
   std::vector<std::uint32_t> missing_;
   std::vector<std::int64_t> asked_, asked_lengths_;

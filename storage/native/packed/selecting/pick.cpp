@@ -14,8 +14,9 @@
 namespace bamquery {
 namespace {
 
-// Rows that are worth another thread.
-constexpr std::int64_t kLeastPicked = 1 << 15;
+// Rows that are worth another thread. To look at a vector for few of its rows takes as long as some rows.
+constexpr std::int64_t kLeastPicked = 1 << 13;
+constexpr std::int64_t kRowsOfVector = 8;
 
 // Part of a vector's rows from which on it takes less to decode them all.
 constexpr std::uint32_t kManyRows = 6;
@@ -138,21 +139,21 @@ std::int64_t pick_rows(ValueKind kind, std::span<const std::byte> payload,
   std::vector<std::int64_t> begins(rows.size());
   std::exclusive_scan(rows.begin(), rows.end(), begins.begin(), std::int64_t{0});
   const auto wanted = static_cast<std::int64_t>(positions.size());
+  const std::int64_t looked_at = std::min(wanted, static_cast<std::int64_t>(vectors.size()));
+  const std::int64_t parts = worth_parts(wanted + kRowsOfVector * looked_at, kLeastPicked);
   std::atomic<std::int64_t> nulls = 0;
   // Runs of whole bytes of the bitmap; a vector in which one of them ends is decoded twice.
-  share_items(wanted, worth_parts(wanted, kLeastPicked), 64,
-              [&](std::int64_t, std::int64_t first, std::int64_t count) {
-                if (count == 0) return;
-                const auto own =
-                    positions.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
-                if (first > 0 && positions[static_cast<std::size_t>(first - 1)] >= own[0]) {
-                  throw std::invalid_argument("positions do not ascend");
-                }
-                const auto behind = std::upper_bound(begins.begin(), begins.end(), own[0]) - begins.begin();
-                const auto v = static_cast<std::size_t>(std::max<std::ptrdiff_t>(behind - 1, 0));
-                nulls += pick_rows(kind, payload, starts.subspan(v), vectors.subspan(v), rows.subspan(v),
-                                   std::span(begins).subspan(v), scale, own, {values, bitmap, first});
-              });
+  share_items(wanted, parts, 64, [&](std::int64_t, std::int64_t first, std::int64_t count) {
+    if (count == 0) return;
+    const auto own = positions.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+    if (first > 0 && positions[static_cast<std::size_t>(first - 1)] >= own[0]) {
+      throw std::invalid_argument("positions do not ascend");
+    }
+    const auto behind = std::upper_bound(begins.begin(), begins.end(), own[0]) - begins.begin();
+    const auto v = static_cast<std::size_t>(std::max<std::ptrdiff_t>(behind - 1, 0));
+    nulls += pick_rows(kind, payload, starts.subspan(v), vectors.subspan(v), rows.subspan(v),
+                       std::span(begins).subspan(v), scale, own, {values, bitmap, first});
+  });
   return nulls;
 }
 

@@ -54,6 +54,14 @@ class PackedRows {
                    std::uint8_t* bitmap) const;
 
  private:
+  /// A vector, its first row, and how many it has.
+  struct Found {
+    const PackedVector* vector;
+    std::int64_t begin;
+    std::uint32_t rows;
+  };
+
+  Found find_vector(std::int64_t row) const;
   std::int64_t place_of(const PackedVector& vector, std::uint32_t row) const;
   template <typename Function>
   void for_rows(std::span<const std::int64_t> rows, Function&& function) const;

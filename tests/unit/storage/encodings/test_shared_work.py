@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from numpy.typing import NDArray
 
@@ -20,7 +21,7 @@ from bamquery.storage.encodings.packed.row_selection import CodeStep, SelectedRo
 from bamquery.storage.encodings.packed.vectors import PackedVectors
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.reader import FragmentReader
-from bamquery.storage.readers.block_reader import ReadCounters
+from bamquery.storage.readers.block_reader import RangeMismatchError, ReadCounters
 from bamquery.storage.readers.mapped_reader import MappedReader
 from bamquery.storage.statistics.order_keys import KeyCondition
 from tests.stored import stored
@@ -45,6 +46,7 @@ def _table() -> pa.Table:
             "amount": pa.array(numbers % 99_999).cast(pa.decimal128(21, 2)).cast(pa.decimal128(15, 2)),
             "ratio": pa.array(np.round(random.random(ROWS), 2)),
             "same": pa.array(np.full(ROWS, 5)),
+            "code": pa.array(np.append(numbers[1:] % 998, 999), pa.uint16(), mask=numbers % 9 == 0),
             "text": pa.array(texts, pa.large_string(), mask=absent),
         }
     )
@@ -89,6 +91,94 @@ def test_columns(opened: tuple[Fragment, MappedReader], name: str, share: float 
     for found in shared:
         assert found.values.equals(alone.values)
         assert found.counters == alone.counters
+
+
+def test_columns_together(opened: tuple[Fragment, MappedReader]) -> None:
+    """Of which some are wanted as they are stored, some as codes, and of some a few rows."""
+    fragment, reader = opened
+    some, few = EVERY[EVERY % 7 < 5], _some_rows(0.01)
+    lengths = np.arange(10**3)
+    wanted: list[tuple[str, NDArray[np.int64], NDArray[np.int64] | None, bool]] = [
+        ("number", some, None, True),
+        ("some", np.unique(few // 1024), few, False),
+        ("bit", np.unique(few // 1024), few, False),
+        ("number", EVERY[3:5], None, False),
+        ("amount", EVERY[:1], EVERY[:0], False),
+        ("amount", EVERY, None, True),
+        ("code", some, None, False),
+        ("code", EVERY, _some_rows(0.3), False),
+    ]
+    requests = []
+    for name, vectors, rows, packed in wanted:
+        column = fragment.column(name)
+        assert isinstance(column, PackedColumn)
+        requests.append(
+            ColumnRequest(column, vectors, rows, packed, lengths if name == "code" and not packed else None)
+        )
+    alone, *shared = _by_each(lambda: read_columns(reader, requests, verify=True))
+    for (name, vectors, rows, _), found in zip(wanted, alone, strict=True):
+        values = found.values.decode() if isinstance(found.values, PackedVectors) else found.values
+        ids = rows if rows is not None else np.flatnonzero(np.isin(np.arange(ROWS) // 1024, vectors))
+        assert values.equals(_table().column(name).combine_chunks().take(pa.array(ids)))
+        if name == "code":
+            assert found.string_bytes == pc.sum(values).as_py()
+    for columns in shared:
+        for found, other in zip(columns, alone, strict=True):
+            assert (found.counters, found.string_bytes) == (other.counters, other.string_bytes)
+            if isinstance(other.values, PackedVectors):
+                assert isinstance(found.values, PackedVectors)
+                assert np.array_equal(np.asarray(found.values.payload), np.asarray(other.values.payload))
+            else:
+                assert found.values.equals(other.values)
+
+
+def test_codes_beyond_a_dictionary(opened: tuple[Fragment, MappedReader]) -> None:
+    """In the part of one thread only."""
+    fragment, reader = opened
+    column = fragment.column("code")
+    assert isinstance(column, PackedColumn)
+    request = ColumnRequest(column, EVERY, None, packed=False, lengths=np.arange(10**3 - 1))
+    for threads in THREADS:
+        with working_for(ThreadBudget(threads)), pytest.raises(CorruptionError, match="beyond"):
+            read_columns(reader, [request], verify=True)
+
+
+def test_ranges(opened: tuple[Fragment, MappedReader]) -> None:
+    """The first that differs is said to, whichever thread has found one."""
+    fragment, reader = opened
+    begins = np.arange(0, fragment.data_bytes - 20_000, 4_000)
+    lengths = np.random.default_rng(2).integers(0, 6_000, len(begins))
+    data = np.fromfile(fragment.path, np.uint8)
+    ranges = [data[b : b + n] for b, n in zip(begins.tolist(), lengths.tolist(), strict=True)]
+    assert lengths.sum() > 2 << 20
+    checksums = np.array([_native.crc32c(one) for one in ranges], np.uint32)
+    for found in _by_each(lambda: reader.read_ranges(begins, lengths, ReadCounters(), checksums)):
+        assert np.array_equal(np.frombuffer(found, np.uint8), np.concatenate(ranges))
+    first = len(ranges) * 2 // 3
+    checksums[[first, first + 1, len(ranges) - 1]] += 1
+    for threads in THREADS:
+        with working_for(ThreadBudget(threads)), pytest.raises(RangeMismatchError) as raised:
+            reader.read_ranges(begins, lengths, ReadCounters(), checksums)
+        assert raised.value.index == first
+
+
+@pytest.mark.parametrize("width", [8, 5])
+def test_words(opened: tuple[Fragment, MappedReader], width: int) -> None:
+    """Of rows that lie apart, each of which is a line of a cache to be waited for."""
+    fragment, reader = opened
+    rows = np.sort(np.random.default_rng(7).choice(fragment.data_bytes - 500, 20_000, replace=False))
+    data = np.fromfile(fragment.path, np.uint8)
+    words = np.stack([data[400 + byte + rows] for byte in range(width)], axis=1)
+
+    def gather() -> tuple[pa.Buffer, ReadCounters]:
+        counters = ReadCounters()
+        return reader.gather(400, 1, width, rows, counters), counters
+
+    alone, *shared = _by_each(gather)
+    assert np.array_equal(np.frombuffer(alone[0], np.uint8), words.ravel())
+    for found, counters in shared:
+        assert found.equals(alone[0])
+        assert counters == alone[1]
 
 
 @pytest.mark.parametrize("name", [*PACKED, "text"])
@@ -174,11 +264,12 @@ def test_rows_of_no_vector(opened: tuple[Fragment, MappedReader]) -> None:
                 select()
 
 
-def test_positions_that_do_not_ascend(opened: tuple[Fragment, MappedReader]) -> None:
+@pytest.mark.parametrize("name", ["number", "text"])
+def test_positions_that_do_not_ascend(opened: tuple[Fragment, MappedReader], name: str) -> None:
     """Where one thread's end, and another one's begin."""
     fragment, reader = opened
-    held = FragmentReader(fragment, reader, verify=True).read_packed("number", EVERY, ReadCounters())
-    assert isinstance(held, PackedVectors)
+    held = FragmentReader(fragment, reader, verify=True).read_packed(name, EVERY, ReadCounters())
+    assert isinstance(held, PackedVectors | FsstVectors)
     half = np.arange(200 * 1024)
     for threads in THREADS:
         with working_for(ThreadBudget(threads)), pytest.raises(CorruptionError, match="ascend"):

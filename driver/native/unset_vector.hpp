@@ -1,0 +1,36 @@
+// Vectors that write to no memory before their owner does.
+#pragma once
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace bamquery {
+
+template <typename T>
+struct UnsetAllocator : std::allocator<T> {
+  static_assert(std::is_trivially_default_constructible_v<T>);
+
+  UnsetAllocator() = default;
+  template <typename Other>
+  UnsetAllocator(const UnsetAllocator<Other>& /*other*/) noexcept {}
+
+  template <typename Other>
+  struct rebind {
+    using other = UnsetAllocator<Other>;
+  };
+
+  // Values that nobody gives are whatever is there.
+  void construct(T* /*place*/) noexcept {}
+  template <typename... Given>
+  void construct(T* place, Given&&... given) {
+    std::construct_at(place, std::forward<Given>(given)...);
+  }
+};
+
+/// `resize` sets no values: for who writes all of them, perhaps by several threads.
+template <typename T>
+using UnsetVector = std::vector<T, UnsetAllocator<T>>;
+
+}  // namespace bamquery

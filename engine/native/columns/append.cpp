@@ -65,9 +65,9 @@ void append_values(std::span<const FixedColumn> columns, std::byte* values, std:
               });
 }
 
-std::vector<std::int64_t> bytes_before(std::span<const StringColumn> columns) {
+std::vector<std::int64_t> bytes_before(std::span<const GivenStrings> columns) {
   std::vector<std::int64_t> before{0};
-  for (const StringColumn& column : columns) {
+  for (const GivenStrings& column : columns) {
     const std::int64_t from = column.offsets.front(), to = column.offsets.back();
     if (from < 0 || from > to || static_cast<std::uint64_t>(to) > column.data.size()) return {};
     before.push_back(before.back() + to - from);
@@ -75,7 +75,7 @@ std::vector<std::int64_t> bytes_before(std::span<const StringColumn> columns) {
   return before;
 }
 
-bool append_strings(std::span<const StringColumn> columns, std::span<const std::int64_t> before,
+bool append_strings(std::span<const GivenStrings> columns, std::span<const std::int64_t> before,
                     std::int64_t* offsets, std::byte* data, std::uint8_t* bitmap) {
   const std::vector<std::int64_t> rows_of = rows_before(columns.size(), [&](std::size_t c) {
     return static_cast<std::int64_t>(columns[c].offsets.size()) - 1;
@@ -85,7 +85,7 @@ bool append_strings(std::span<const StringColumn> columns, std::span<const std::
   const std::int64_t parts = worth_parts(rows + before.back() / 8, kLeastStrings);
   share_items(rows, parts, kBlock, [&](std::int64_t, std::int64_t first, std::int64_t count) {
     each_piece(rows_of, first, count, [&](const Piece& piece) {
-      const StringColumn& column = columns[piece.column];
+      const GivenStrings& column = columns[piece.column];
       const auto own = column.offsets.subspan(static_cast<std::size_t>(piece.first),
                                               static_cast<std::size_t>(piece.count) + 1);
       const std::int64_t moved = before[piece.column] - column.offsets.front();

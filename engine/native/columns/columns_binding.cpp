@@ -63,7 +63,7 @@ class Held {
   }
 
   // Of (bitmap or None, offsets, data or None, first row, rows), of which there is one.
-  StringColumn strings(const py::handle& given) {
+  GivenStrings strings(const py::handle& given) {
     const auto tuple = py::cast<py::tuple>(given);
     require(tuple.size() == 5, "strings are bitmap, offsets, data, first row and rows");
     const auto first = py::cast<std::int64_t>(tuple[3]), rows = py::cast<std::int64_t>(tuple[4]);
@@ -110,8 +110,8 @@ void require_bits(int bits) {
 constexpr const char* kOutside = "a place is outside, or a string";
 
 std::vector<std::int64_t> py_gather_columns(const py::sequence& columns, const std::vector<int>& bits,
-                                           const py::tuple& places, int width, const py::sequence& values,
-                                           const py::sequence& bitmaps) {
+                                            const py::tuple& places, int width, const py::sequence& values,
+                                            const py::sequence& bitmaps) {
   const std::size_t count = bits.size();
   require(columns.size() == count && values.size() == count && bitmaps.size() == count,
           "results are not as many as columns");
@@ -143,7 +143,7 @@ py::tuple py_gather_strings(const py::tuple& column, const py::tuple& places, in
                             const py::object& offsets, const py::object& bitmap, const py::object& allocate) {
   Held held;
   const Places wanted = held.places(places, width);
-  const StringColumn given = held.strings(column);
+  const GivenStrings given = held.strings(column);
   auto* const ends = reinterpret_cast<std::int64_t*>(held.room(offsets, bytes_of(wanted.count + 1, 64)));
   require(reinterpret_cast<std::uintptr_t>(ends) % alignof(std::int64_t) == 0, "offsets are not aligned");
   std::uint8_t* const bits = held.bitmap(bitmap, wanted.count);
@@ -187,7 +187,7 @@ py::object py_append_strings(const py::sequence& columns, const py::object& offs
                              const py::object& allocate) {
   require(columns.size() > 0, "there are no columns");
   Held held;
-  std::vector<StringColumn> given;
+  std::vector<GivenStrings> given;
   std::int64_t rows = 0;
   for (const py::handle& column : columns) {
     given.push_back(held.strings(column));

@@ -153,7 +153,7 @@ bool gather_values(std::span<const FixedColumn> columns, const Places& places,
   return inside;
 }
 
-std::optional<std::int64_t> gather_offsets(const StringColumn& column, const Places& places,
+std::optional<std::int64_t> gather_offsets(const GivenStrings& column, const Places& places,
                                            std::int64_t* offsets, std::uint8_t* bitmap, std::int64_t& nulls) {
   const auto rows = static_cast<std::int64_t>(column.offsets.size()) - 1;
   const auto size = static_cast<std::int64_t>(column.data.size());
@@ -193,7 +193,7 @@ std::optional<std::int64_t> gather_offsets(const StringColumn& column, const Pla
   return before.back();
 }
 
-void gather_strings(const StringColumn& column, const Places& places, const std::int64_t* offsets,
+void gather_strings(const GivenStrings& column, const Places& places, const std::int64_t* offsets,
                     std::byte* data) {
   share_items(places.count, worth_parts(places.count, kLeastStrings), kBlock,
               [&](std::int64_t, std::int64_t first, std::int64_t count) {

@@ -41,7 +41,7 @@ bool gather_values(std::span<const FixedColumn> columns, const Places& places,
                    std::span<GatheredColumn> gathered);
 
 /// A column of strings: `offsets` has one more than there are rows.
-struct StringColumn {
+struct GivenStrings {
   std::span<const std::int64_t> offsets;
   std::span<const std::byte> data;
   Bits valid;
@@ -50,11 +50,11 @@ struct StringColumn {
 /// Writes where the strings at places begin, and where the last one ends: one offset more than there are
 /// places; the bitmap, unless it is null; how many are null. Returns their bytes, nothing where a place or a
 /// string is outside.
-std::optional<std::int64_t> gather_offsets(const StringColumn& column, const Places& places,
+std::optional<std::int64_t> gather_offsets(const GivenStrings& column, const Places& places,
                                            std::int64_t* offsets, std::uint8_t* bitmap, std::int64_t& nulls);
 
 /// Copies the strings themselves to where these offsets say.
-void gather_strings(const StringColumn& column, const Places& places, const std::int64_t* offsets,
+void gather_strings(const GivenStrings& column, const Places& places, const std::int64_t* offsets,
                     std::byte* data);
 
 }  // namespace bamquery

@@ -21,5 +21,6 @@ PYBIND11_MODULE(_native, module) {
   bamquery::bind_groups(module);
   bamquery::bind_pipeline(module);
   bamquery::bind_selection(module);
+  bamquery::bind_columns(module);
   bamquery::bind_strings(module);
 }

@@ -5,7 +5,7 @@ all bits are set. Sizes are checked: a call that does not fit raises ValueError.
 GIL while it works.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -161,6 +161,54 @@ def read_packed_columns(
     the lengths. What is behind one that differs is not read.
 
     ValueError: parameters are impossible, or places are none of the column's.
+    """
+
+FixedColumn: TypeAlias = tuple[Any, Any, int, int]
+"""Bitmap or None, values, the first row, how many there are."""
+StringColumn: TypeAlias = tuple[Any, Any, Any, int, int]
+"""Bitmap or None, offsets of 8 bytes, data or None, the first row, how many there are: one at least."""
+
+def gather_columns(
+    columns: Sequence[FixedColumn],
+    bits: Sequence[int],
+    places: FixedColumn,
+    width: int,
+    values: Sequence[Any],
+    bitmaps: Sequence[Any],
+) -> list[int]:
+    """Writes the columns' rows at places, which have `width` bytes, and returns how many of each are null.
+
+    `bits`: of each column's values. A column with nulls, and each where a place is null, has a
+    bitmap to write.
+
+    Raises:
+        ValueError: a place is outside.
+    """
+
+def gather_strings(
+    column: StringColumn,
+    places: FixedColumn,
+    width: int,
+    offsets: Any,
+    bitmap: Any,
+    allocate: Callable[[int], Any],
+) -> tuple[Any, int]:
+    """The same of strings: their bytes, in a buffer that `allocate` makes, and how many are null.
+
+    Raises:
+        ValueError: a place is outside, or a string.
+    """
+
+def append_values(columns: Sequence[FixedColumn], bits: int, values: Any, bitmap: Any) -> None:
+    """Writes all values of columns, one after the other; `bitmap` is None where none has nulls."""
+
+def append_strings(
+    columns: Sequence[StringColumn], offsets: Any, bitmap: Any, allocate: Callable[[int], Any]
+) -> Any:
+    """The same of strings: their bytes, in a buffer that `allocate` makes.
+
+    Raises:
+        ValueError: a string is outside.
     """
 
 def match_parts(

@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery import _native as native
+from bamquery.engine.cpu.shared_copies import append, gather
 from bamquery.engine.execution.string_limits import current_string_limits, require_room
 from bamquery.statement_context.cancellation import interruptible
 
@@ -164,14 +165,19 @@ def convert_unchecked(datum: Column, kind: pa.DataType) -> Column:
 
 def concatenate(columns: Sequence[Column]) -> Column:
     """Values of one or more arrays of one type."""
-    return columns[0] if len(columns) == 1 else cast(Column, _call(columns, _pa.concat_arrays, columns))
+    return columns[0] if len(columns) == 1 else cast(Column, _call(columns, _append, columns))
+
+
+def _append(columns: Sequence[Column]) -> Column:
+    found = append(columns)
+    return cast(Column, _pa.concat_arrays(columns)) if found is None else found
 
 
 def take(column: Column, positions: Column | NDArray[np.int64]) -> Column:
     """Values at positions; null where the position is null."""
     if not isinstance(positions, pa.Array):
         return take_present(column, from_values(positions, pa.from_numpy_dtype(positions.dtype)))
-    return cast(Column, _call([column, positions], _pc().take, column, positions))
+    return cast(Column, _call([column, positions], _copied, column, positions, None))
 
 
 @functools.cache
@@ -181,14 +187,30 @@ def _unchecked() -> Any:
 
 def take_present(column: Column, positions: Column) -> Column:
     """Values at positions that are there, as they were found and not given; null where one is null."""
-    given = [column, positions]
-    return cast(Column, _call(given, _pc().call_function, "take", given, _unchecked()))
+    return cast(Column, _call([column, positions], _copied, column, positions, _unchecked()))
 
 
 def take_rows(batch: pa.RecordBatch, positions: Column) -> pa.RecordBatch:
     """The same of a batch's rows."""
-    given = [batch, positions]
-    return cast(pa.RecordBatch, _call(given, _pc().call_function, "take", given, _unchecked()))
+    return cast(pa.RecordBatch, _call([batch, positions], _copied_rows, batch, positions))
+
+
+def _copied(column: Column, positions: Column, options: Any) -> Column:
+    found = gather([column], positions)
+    if found is not None and found[0] is not None:
+        return found[0]
+    return cast(Column, _pc().call_function("take", [column, positions], options))
+
+
+def _copied_rows(batch: pa.RecordBatch, positions: Column) -> pa.RecordBatch:
+    found = gather(batch.columns, positions)
+    if found is None:
+        return cast(pa.RecordBatch, _pc().call_function("take", [batch, positions], _unchecked()))
+    columns = [
+        _pc().call_function("take", [column, positions], _unchecked()) if own is None else own
+        for column, own in zip(batch.columns, found, strict=True)
+    ]
+    return cast(pa.RecordBatch, _pa.RecordBatch.from_arrays(columns, schema=batch.schema))
 
 
 def filter_batch(batch: pa.RecordBatch, mask: Column) -> pa.RecordBatch:

@@ -53,6 +53,9 @@ void bind_pipeline(pybind11::module_& module);
 /// Rows of packed columns that pass several conditions.
 void bind_selection(pybind11::module_& module);
 
+/// Rows of columns at places, and columns one after the other.
+void bind_columns(pybind11::module_& module);
+
 /// Strings that match a pattern.
 void bind_strings(pybind11::module_& module);
 

@@ -9,7 +9,7 @@
 #include "driver/native/bindings/bindings.hpp"
 #include "engine/native/keys/group_strings.hpp"
 #include "engine/native/keys/group_sums.hpp"
-#include "engine/native/keys/grouping.hpp"
+#include "engine/native/keys/grouping/grouping.hpp"
 #include "engine/native/keys/held_columns.hpp"
 
 namespace py = pybind11;

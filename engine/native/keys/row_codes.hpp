@@ -1,6 +1,7 @@
 // Keys of whole numbers as one number: equal keys have equal codes, different ones different codes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -14,12 +15,17 @@ namespace bamquery {
 class RowCodes {
  public:
   /// For the keys of those rows; null is a value where `null_is_key` says so. Nothing where 64 bits are few.
-
   static std::optional<RowCodes> fit(std::span<const KeyColumn> columns,
                                      const std::vector<bool>& null_is_key);
 
   /// How many there are, from 0 on; 0 where they take all 64 bits.
   std::uint64_t count() const { return count_; }
+
+  /// Whether a table with a place for each takes no more memory than one of the hashes of so many rows, or
+  /// little.
+  bool has_place_each(std::int64_t rows) const {
+    return count_ - 1 < std::max(kSparsest * static_cast<std::uint64_t>(rows), kSmallTable);
+  }
 
   /// The codes of rows from `start` on, at most a block; `usable` tells which of them can be equal to any of
   /// the rows that the codes were made for, the others get 0. Columns are of the same kinds as those were.
@@ -31,6 +37,8 @@ class RowCodes {
                   std::uint64_t* codes) const;
 
  private:
+  static constexpr std::uint64_t kSparsest = 16, kSmallTable = 1 << 16;
+
   struct Range {
     std::uint64_t low;
     std::uint64_t span;  // the greatest distance from it

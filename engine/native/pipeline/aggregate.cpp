@@ -55,16 +55,38 @@ bool precedes(AggregateKind kind, std::int64_t one, std::int64_t other) {
   }
 }
 
+// `number_of`: the number here of a group there.
+template <typename NumberOf>
+void add_state(AggregateKind kind, AggregateState& state, const AggregateState& other, NumberOf&& number_of) {
+  for (std::size_t from = 0; from < other.values.size(); ++from) {
+    if (other.counts[from] == 0) continue;
+    const std::size_t group = number_of(from);
+    if (state.counts[group] == 0 || precedes(kind, other.values[from], state.values[group])) {
+      state.values[group] = other.values[from];
+    }
+  }
+  for (std::size_t from = 0; from < other.counts.size(); ++from)
+    state.counts[number_of(from)] += other.counts[from];
+  for (std::size_t from = 0; from < other.sums.size(); ++from)
+    state.sums[number_of(from)] += other.sums[from];
+}
+
 }  // namespace
 
+void AggregateState::resize(std::int64_t groups) {
+  const auto all = static_cast<std::size_t>(groups);
+  counts.resize(all);
+  if (!values.empty()) values.resize(all);
+  if (!sums.empty()) sums.resize(all);
+}
+
+void AggregateState::add(AggregateKind kind, const AggregateState& other,
+                         std::span<const std::uint32_t> numbers) {
+  add_state(kind, *this, other, [&](std::size_t group) { return numbers[group]; });
+}
+
 void AggregateState::add(AggregateKind kind, const AggregateState& other) {
-  for (std::size_t group = 0; group < values.size(); ++group) {
-    const bool is_first = counts[group] == 0 && other.counts[group] != 0;
-    const bool precedes_own = other.counts[group] != 0 && precedes(kind, other.values[group], values[group]);
-    if (is_first || precedes_own) values[group] = other.values[group];
-  }
-  for (std::size_t group = 0; group < counts.size(); ++group) counts[group] += other.counts[group];
-  for (std::size_t group = 0; group < sums.size(); ++group) sums[group] += other.sums[group];
+  add_state(kind, *this, other, [](std::size_t group) { return group; });
 }
 
 RowCounter::RowCounter(std::int64_t groups)

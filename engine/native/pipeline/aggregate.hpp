@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/native/pipeline/registers.hpp"
@@ -34,7 +35,13 @@ struct AggregateState {
   std::vector<std::int64_t> values;  ///< Words of extremes and of sums of doubles.
   std::vector<WideSum> sums;
 
-  /// Takes in that of later rows, of another kind than sums of doubles.
+  /// From now on there are so many groups.
+  void resize(std::int64_t groups);
+
+  /// Takes in that of later rows, of another kind than sums of doubles. `numbers`: the number here of each
+  /// group there.
+  void add(AggregateKind kind, const AggregateState& other, std::span<const std::uint32_t> numbers);
+  /// The same where groups have the same numbers.
   void add(AggregateKind kind, const AggregateState& other);
 };
 

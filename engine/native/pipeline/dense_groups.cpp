@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 
 #include "engine/native/pipeline/validity.hpp"
 
@@ -164,6 +165,33 @@ bool DenseGroups::number(std::span<const Register* const> keys, std::int32_t cou
       number = static_cast<std::uint32_t>(++groups_);
     }
     codes[i] = number - 1;
+  }
+  return true;
+}
+
+void DenseGroups::set_key(std::size_t key, const GroupKeys& groups, std::size_t first, std::size_t count,
+                          Register& out) const {
+  const std::int64_t* const words = groups.words.data() + first;
+  if (ranges_[key].shape == Shape::kFlags) {
+    std::transform(words, words + count, out.flags.begin(),
+                   [](std::int64_t word) { return static_cast<std::uint8_t>(word); });
+  } else {
+    std::copy_n(words, count, out.words.begin());
+  }
+  std::copy_n(groups.valid.data() + first, count, out.valid.begin());
+  out.all_valid = false;
+}
+
+bool DenseGroups::number(std::span<const GroupKeys> groups, std::vector<std::uint32_t>& codes) {
+  const std::size_t all = groups.front().words.size();
+  const auto registers = std::make_unique_for_overwrite<Register[]>(groups.size());
+  std::vector<const Register*> keys;
+  for (std::size_t k = 0; k < groups.size(); ++k) keys.push_back(&registers[k]);
+  codes.resize(all);
+  for (std::size_t first = 0; first < all; first += kProgramRows) {
+    const std::size_t count = std::min<std::size_t>(kProgramRows, all - first);
+    for (std::size_t k = 0; k < groups.size(); ++k) set_key(k, groups[k], first, count, registers[k]);
+    if (!number(keys, static_cast<std::int32_t>(count), codes.data() + first)) return false;
   }
   return true;
 }

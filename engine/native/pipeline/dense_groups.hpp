@@ -19,6 +19,9 @@ class DenseGroups {
   /// Writes the groups of a batch of `count` rows. False where there would be too many places.
   bool number(std::span<const Register* const> keys, std::int32_t count, std::uint32_t* codes);
 
+  /// The same of groups that others have found, in their order.
+  bool number(std::span<const GroupKeys> groups, std::vector<std::uint32_t>& codes);
+
   std::int64_t groups() const { return groups_; }
   std::vector<GroupKeys>& keys() { return found_; }
 
@@ -31,6 +34,8 @@ class DenseGroups {
     std::uint64_t places() const { return span + 2; }
   };
 
+  void set_key(std::size_t key, const GroupKeys& groups, std::size_t first, std::size_t count,
+               Register& out) const;
   bool cover(std::span<const Register* const> keys, std::int32_t count);
   void rebuild();
   std::uint64_t places() const;

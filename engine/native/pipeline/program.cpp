@@ -220,6 +220,9 @@ constexpr std::int64_t kLeastRows = 1 << 15;
 // Rows of each thread for every group, so that putting its groups together is little beside them.
 constexpr std::int64_t kRowsEach = 8;
 
+// The same where groups are put together that nobody knows the number of.
+constexpr std::int64_t kLeastGrouped = 1 << 16;
+
 RowRun all_rows(const ProgramRows& rows) { return {0, 0, rows.rows}; }
 
 // Runs of rows for as many threads as are worth it; each but the first begins with a byte of a bitmap.
@@ -293,18 +296,19 @@ std::vector<AggregateState> Program::aggregate(const ProgramRows& rows, const st
   return std::move(parts[0]);
 }
 
-GroupedStates Program::group(const ProgramRows& rows, std::uint32_t* codes) const {
+// Rows of one run by groups of their own.
+GroupedStates Program::group(const ProgramRows& rows, const RowRun& part, DenseGroups& dense,
+                             std::uint32_t* codes) const {
   using Outcome = GroupedStates::Outcome;
   std::int64_t room = kFirstGroups;
   std::vector<Aggregator> aggregators;
   aggregators.reserve(aggregates_.size());
   for (const AggregateStep& step : aggregates_) aggregators.emplace_back(step, room);
   RowCounter counter(room);
-  DenseGroups dense(output_shapes_);
   std::vector<const Register*> keys(outputs_.size());
   std::array<std::uint32_t, kProgramRows> own;
   bool fits = true;
-  const bool done = run(rows, all_rows(rows), [&](Register* registers, std::int64_t row, std::int32_t count) {
+  const bool done = run(rows, part, [&](Register* registers, std::int64_t row, std::int32_t count) {
     for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = &registers[outputs_[i]];
     std::uint32_t* const numbers = codes == nullptr ? own.data() : codes + row;
     fits = dense.number(keys, count, numbers);
@@ -326,15 +330,54 @@ GroupedStates Program::group(const ProgramRows& rows, std::uint32_t* codes) cons
                       {}};
   if (found.outcome != Outcome::kDone) return found;
   std::vector<std::int64_t> counts = counter.finish();
-  const auto groups = static_cast<std::size_t>(dense.groups());
   for (Aggregator& aggregator : aggregators) {
-    AggregateState& state = found.states.emplace_back(aggregator.finish(counts));
-    state.counts.resize(groups);
-    if (!state.values.empty()) state.values.resize(groups);
-    if (!state.sums.empty()) state.sums.resize(groups);
+    found.states.push_back(aggregator.finish(counts));
+    found.states.back().resize(dense.groups());
   }
-  found.keys = std::move(dense.keys());
   return found;
+}
+
+GroupedStates Program::group(const ProgramRows& rows, std::uint32_t* codes) const {
+  using Outcome = GroupedStates::Outcome;
+  const std::vector<RowRun> runs = runs_of(rows, adds_doubles(aggregates_) ? rows.rows + 1 : kLeastGrouped);
+  std::vector<DenseGroups> dense(runs.size(), DenseGroups(output_shapes_));
+  std::vector<GroupedStates> parts(runs.size());
+  share_parts(static_cast<std::int64_t>(runs.size()), [&](std::int64_t part) {
+    const auto at = static_cast<std::size_t>(part);
+    parts[at] = group(rows, runs[at], dense[at], codes);
+  });
+  // What the first of them has failed with, so that it is the same for any number.
+  GroupedStates& all = parts.front();
+  std::vector<std::vector<std::uint32_t>> numbers(runs.size());
+  for (std::size_t part = 1; part < parts.size() && all.outcome == Outcome::kDone; ++part) {
+    GroupedStates& own = parts[part];
+    all.outcome = own.outcome;
+    if (own.outcome != Outcome::kDone) break;
+    if (!dense.front().number(dense[part].keys(), numbers[part])) {
+      all.outcome = Outcome::kTooMany;
+      break;
+    }
+    all.groups = dense.front().groups();
+    for (std::size_t i = 0; i < aggregates_.size(); ++i) {
+      all.states[i].resize(all.groups);
+      all.states[i].add(aggregates_[i].kind, own.states[i], numbers[part]);
+    }
+  }
+  if (all.outcome != Outcome::kDone) return std::move(all);
+  if (codes != nullptr) {
+    share_parts(static_cast<std::int64_t>(runs.size()), [&](std::int64_t part) {
+      const auto at = static_cast<std::size_t>(part);
+      std::uint32_t next = 0;
+      const bool same =
+          std::ranges::all_of(numbers[at], [&](std::uint32_t number) { return number == next++; });
+      if (same) return;
+      for (std::uint32_t* code = codes + runs[at].row; code != codes + runs[at].end; ++code) {
+        *code = numbers[at][*code];
+      }
+    });
+  }
+  all.keys = std::move(dense.front().keys());
+  return std::move(all);
 }
 
 bool Program::evaluate(const ProgramRows& rows, std::span<const OutputColumn> outputs,

@@ -56,6 +56,7 @@ struct GroupedStates {
   std::vector<AggregateState> states;
 };
 
+class DenseGroups;
 class ProgramRun;
 
 /// Some of the rows that a program is run over, by one thread: whole batches.
@@ -99,6 +100,8 @@ class Program {
 
   template <typename Sink>
   bool run(const ProgramRows& rows, const RowRun& part, Sink&& sink) const;
+  GroupedStates group(const ProgramRows& rows, const RowRun& part, DenseGroups& dense,
+                      std::uint32_t* codes) const;
   void require_shape(std::uint32_t index, Shape shape) const;
 
   std::vector<Instruction> constants_;  // once a run

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Generic
+from typing import Final, Generic
 
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.execution.memory_budget import MemoryBudget, keep_freed_memory
@@ -20,6 +20,10 @@ from bamquery.engine.settings import Settings
 from bamquery.errors import CancelledError, StatementTimeoutError
 from bamquery.statement_context.cancellation import add_cancellation_check, use_cancellation_check
 from bamquery.statement_context.thread_budget import ThreadBudget, working_for
+
+MOST_STEPPING: Final = 8
+"""Threads of a query that go from step to step in Python at most: each of more would wait for its lock longer
+than it works. Native calls share their work with all of the query's threads."""
 
 
 @dataclass
@@ -66,14 +70,19 @@ class ExecutionContext(Generic[Frame]):
         self.string_limits = StringLimits.for_query(self.memory.limit, threads)
         self.budget = ThreadBudget(threads if self.device.capabilities.on_host else 1)
         # The thread that wants rows is one of them: see `ordered_map`.
-        self.workers = QueryWorkers(max(threads - 1, 1), self.budget, self._worker)
+        self.workers = QueryWorkers(max(self.stepping_threads - 1, 1), self.budget, self._worker)
 
     @property
     def threads(self) -> int:
-        """Threads that compute, with the one that wants rows: on a GPU one, as all follows on one stream."""
+        """Threads that take steps, with the one that wants rows: on a GPU one, as all is on one stream."""
         if self.alone or not self.device.capabilities.on_host:
             return 1
-        return self.settings.effective_threads
+        return self.stepping_threads
+
+    @property
+    def stepping_threads(self) -> int:
+        """As `threads`, whatever computes: of a GPU's query those that read and write files."""
+        return min(self.settings.effective_threads, MOST_STEPPING)
 
     @contextmanager
     def current(self) -> Iterator[None]:

@@ -88,7 +88,7 @@ class FileScan(Operator[Frame], Generic[Frame]):
         names = [self._source.schema.field(column).name for column in self._wanted]
         batch_bytes = max(int(BATCH_BYTES * context.memory.share), _LEAST_BATCH)
         batches = self._count_batches(names, files, batch_bytes)
-        frames = ordered_map(context, read, batches, threads=context.settings.effective_threads)
+        frames = ordered_map(context, read, batches, threads=context.stepping_threads)
         try:
             yield from frames
         finally:

@@ -11,7 +11,7 @@ import pytest
 
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.execution import ordered_map as parallel
-from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.execution.context import MOST_STEPPING, ExecutionContext
 from bamquery.engine.execution.ordered_map import ordered_map
 from bamquery.engine.settings import Settings
 from bamquery.errors import CancelledError
@@ -42,6 +42,37 @@ def test_no_more_items_are_taken_than_are_in_flight(context: ExecutionContext) -
 
     for given, _ in enumerate(ordered_map(context, lambda item: item, items(), in_flight=4), start=1):
         assert taken - given < 4
+
+
+def test_of_many_threads_some_take_steps_and_native_calls_have_the_others() -> None:
+    with ExecutionContext(CpuDevice(), Settings(threads=20)) as context, context.current():
+        together = threading.Barrier(MOST_STEPPING, timeout=10)
+
+        def meet(_: int) -> int:
+            together.wait()
+            free = context.budget.free
+            together.wait()  # none has ended before all have looked
+            return free
+
+        found = list(ordered_map(context, meet, range(MOST_STEPPING)))
+    assert found == [20 - MOST_STEPPING] * MOST_STEPPING
+
+
+def test_no_more_threads_take_steps() -> None:
+    at_once, most, lock = 0, 0, threading.Lock()
+
+    def work(_: int) -> None:
+        nonlocal at_once, most
+        with lock:
+            at_once += 1
+            most = max(most, at_once)
+        time.sleep(0.001)
+        with lock:
+            at_once -= 1
+
+    with ExecutionContext(CpuDevice(), Settings(threads=20)) as context, context.current():
+        assert len(list(ordered_map(context, work, range(200)))) == 200
+    assert 1 < most <= MOST_STEPPING
 
 
 def test_an_error_comes_in_its_place(context: ExecutionContext) -> None:

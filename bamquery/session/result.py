@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from bamquery.closeable import Closeable
-from bamquery.engine.compiling_device import CompilingDevice
 from bamquery.engine.device import Device
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.lowering import lower
@@ -152,6 +151,8 @@ def _look_at_expressions(plan: Plan) -> tuple[int, str]:
 
 def _start_compiling(operator: Operator[Any], device: Device[Any]) -> None:
     """All kernels of a statement that are known now, beside each other."""
+    from bamquery.engine.compiling_device import CompilingDevice  # noqa: PLC0415 (no CPU is one)
+
     if isinstance(device, CompilingDevice):
         for one in {id(found): found for found in operator.walk()}.values():
             one.start_compiling(device)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from functools import partial
-from typing import Generic
+from typing import TYPE_CHECKING, Generic
 
-from bamquery.engine.compiling_device import CompilingDevice
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.ordered_map import is_small_frame, ordered_map
@@ -16,6 +15,9 @@ from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.expressions import Expression, SortKey
 from bamquery.plan.format import expression_text
+
+if TYPE_CHECKING:
+    from bamquery.engine.compiling_device import CompilingDevice
 
 
 class Filter(Operator[Frame], Generic[Frame]):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from typing import Generic
+from typing import TYPE_CHECKING, Generic
 
-from bamquery.engine.compiling_device import CompilingDevice
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.base.dynamic_filter import DynamicCondition, DynamicFilter
@@ -17,6 +16,9 @@ from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression, Sort
 from bamquery.plan.format import expression_text
 from bamquery.plan.nodes import Field
 from bamquery.plan.rewriting import map_arguments, map_key, renumber, substitute
+
+if TYPE_CHECKING:
+    from bamquery.engine.compiling_device import CompilingDevice
 
 
 class Project(Operator[Frame], Generic[Frame]):

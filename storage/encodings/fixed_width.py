@@ -14,6 +14,7 @@ from bamquery import _native
 from bamquery.storage.encodings.encoding import Footprint
 from bamquery.storage.format.layout import VECTOR_ROWS, Extent
 
+_VECTOR_SHIFT: Final = VECTOR_ROWS.bit_length() - 1
 _REMEMBERED: Final = 3
 """Rows, their vectors, and the candidates: what a chunk's columns are counted for, one after another."""
 
@@ -37,7 +38,28 @@ def positions_in(vectors: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray
         return rows - first * VECTOR_ROWS
     moved = np.zeros(last + 1 - first, np.int64)  # of each vector, how many rows it has moved ahead
     moved[vectors - first] = (vectors - np.arange(len(vectors))) * VECTOR_ROWS
-    return rows - moved[rows // VECTOR_ROWS - first]
+    # In place: to touch the pages of another array of all rows takes longer than to compute what is in it.
+    found = rows >> _VECTOR_SHIFT
+    if first:
+        found -= first
+    np.take(moved, found, out=found, mode="clip")
+    return np.subtract(rows, found, out=found)
+
+
+def rows_at(vectors: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Which rows of a fragment are at positions among the rows of ascending vectors, laid end to end.
+
+    Only a fragment's last vector may have fewer rows than others.
+    """
+    first = int(vectors[0]) if len(vectors) else 0
+    if len(vectors) and int(vectors[-1]) - first == len(vectors) - 1:
+        return positions + first * VECTOR_ROWS
+    found = positions >> _VECTOR_SHIFT
+    if len(found):
+        np.take(vectors, found, out=found, mode="clip")
+    found <<= _VECTOR_SHIFT
+    found += positions & (VECTOR_ROWS - 1)
+    return found
 
 
 def whole_footprint(extent: Extent, bits: int, vectors: NDArray[np.int64], block_size: int) -> Footprint:

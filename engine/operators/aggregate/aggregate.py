@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import closing
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
-from bamquery.engine.compiling_device import AggregatingDevice, CompilingDevice
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.aggregate.group_states import group_rows
@@ -19,6 +18,9 @@ from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.expressions import AggregateCall, Expression, referenced_columns
 from bamquery.plan.nodes import Field
 from bamquery.plan.rewriting import substitute
+
+if TYPE_CHECKING:
+    from bamquery.engine.compiling_device import AggregatingDevice, CompilingDevice
 
 
 class Aggregate(Operator[Frame], Generic[Frame]):

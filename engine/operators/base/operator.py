@@ -6,11 +6,10 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Generic
+from typing import TYPE_CHECKING, Generic
 
 import pyarrow as pa
 
-from bamquery.engine.compiling_device import CompilingDevice
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.base.dynamic_filter import DynamicCondition, DynamicFilter
@@ -18,6 +17,9 @@ from bamquery.engine.profiling.kernel_use import begin_work
 from bamquery.engine.profiling.operator_profile import OperatorProfile
 from bamquery.plan.expressions import AggregateCall, Expression, SortKey
 from bamquery.plan.nodes import Field
+
+if TYPE_CHECKING:
+    from bamquery.engine.compiling_device import CompilingDevice
 
 
 class Operator(ABC, Generic[Frame]):

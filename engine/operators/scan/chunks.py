@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from bamquery.storage.encodings.fixed_width import positions_in, rows_at
 from bamquery.storage.format.layout import VECTOR_ROWS, vector_count
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.statistics.predicate import RangePredicate
@@ -163,30 +164,11 @@ class Piece:
 
     def row_ids(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Row ids of the rows at those positions among the rows of `vectors`."""
-        if self._is_run:
-            return positions + self._first_row
-        ids: NDArray[np.int64] = (
-            self.vectors[positions // VECTOR_ROWS] * VECTOR_ROWS + positions % VECTOR_ROWS
-        )
-        return ids
+        return rows_at(self.vectors, positions)
 
     def positions(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where those row ids are among the rows of `vectors`, which hold them all."""
-        if self._is_run:
-            return rows - self._first_row
-        found: NDArray[np.int64] = (
-            np.searchsorted(self.vectors, rows // VECTOR_ROWS) * VECTOR_ROWS + rows % VECTOR_ROWS
-        )
-        return found
-
-    @property
-    def _is_run(self) -> bool:
-        """Whether no vector is left out between them: then ids and positions differ by a constant."""
-        return bool(len(self.vectors)) and int(self.vectors[-1] - self.vectors[0]) == len(self.vectors) - 1
-
-    @property
-    def _first_row(self) -> int:
-        return int(self.vectors[0]) * VECTOR_ROWS
+        return positions_in(self.vectors, rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

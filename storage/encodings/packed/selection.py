@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bamquery.storage.encodings.fixed_width import rows_at
 from bamquery.storage.encodings.packed.vectors import PackedVectors
-from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.format.storable_types import value_bits
 
 
@@ -43,11 +43,7 @@ class PackedSelection:
         """The ids of the rows at those positions."""
         if self.rows is not None:
             return self.rows[positions]
-        first = int(self.packed.vectors[0])
-        if int(self.packed.vectors[-1]) - first == len(self.packed.vectors) - 1:
-            return positions + first * VECTOR_ROWS
-        # Only a fragment's last vector may have fewer rows.
-        return self.packed.vectors[positions // VECTOR_ROWS] * VECTOR_ROWS + positions % VECTOR_ROWS
+        return rows_at(self.packed.vectors, positions)
 
     def take(self, rows: NDArray[np.int64]) -> PackedSelection:
         """The rows of those ids."""

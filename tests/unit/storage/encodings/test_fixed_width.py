@@ -6,6 +6,8 @@ import pytest
 from bamquery.storage.encodings.encoding import Footprint
 from bamquery.storage.encodings.fixed_width import (
     fixed_footprint,
+    positions_in,
+    rows_at,
     vector_ranges,
     whole_footprint,
 )
@@ -48,3 +50,29 @@ def test_what_was_counted_before_is_not_mistaken_for_other_columns(bits: int) ->
                 pairs = zip(offsets.tolist(), lengths.tolist(), strict=True)
                 blocks = {b for o, n in pairs for b in range(o // block, (o + n - 1) // block + 1)}
                 assert whole_footprint(extent, bits, vectors, block).blocks == len(blocks)
+
+
+@pytest.mark.parametrize("vectors", [[0], [3], [0, 1, 2], [5, 6, 7], [0, 2, 3, 9], [4, 5, 8, 30, 31]])
+@pytest.mark.parametrize("last", [1, 100, VECTOR_ROWS])
+def test_rows_and_places(vectors: list[int], last: int) -> None:
+    held = np.array(vectors, np.int64)
+    rows = (held[:, None] * VECTOR_ROWS + np.arange(VECTOR_ROWS)).ravel()[
+        : (len(held) - 1) * VECTOR_ROWS + last
+    ]
+    random = np.random.default_rng(last)
+    for chosen in (
+        np.arange(len(rows)),
+        np.flatnonzero(random.random(len(rows)) < 0.1),
+        random.permutation(len(rows)),
+    ):
+        before = chosen.copy()
+        assert np.array_equal(rows_at(held, chosen), rows[chosen])
+        assert np.array_equal(positions_in(held, rows[chosen]), chosen)
+        assert np.array_equal(chosen, before)
+
+
+def test_no_rows() -> None:
+    nothing = np.empty(0, np.int64)
+    for vectors in (nothing, np.array([1, 4])):
+        assert not len(rows_at(vectors, nothing))
+        assert not len(positions_in(vectors, nothing))

@@ -43,7 +43,8 @@ def positions_in(vectors: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray
     if first:
         found -= first
     np.take(moved, found, out=found, mode="clip")
-    return np.subtract(rows, found, out=found)
+    np.subtract(rows, found, out=found)
+    return found
 
 
 def rows_at(vectors: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -95,9 +95,9 @@ class Project(Operator[Frame], Generic[Frame]):
         None where it does not, as `in_one_pass` says of calls: what is computed by itself is computed here,
         once.
         """
-        self._is_computed_above = False
         from bamquery.engine.pipeline.lowering import is_covered  # noqa: PLC0415 (where rows are grouped)
 
+        self._is_computed_above = False
         plain = [isinstance(expression, ColumnRef) for expression in self._expressions]
         if not all(plain[index] for index in referenced_columns(*keys)):
             return None

@@ -14,9 +14,9 @@ from bamquery import _native as native
 from bamquery.engine.cpu.kernels import concatenate, take, take_present, take_rows
 from bamquery.engine.cpu.shared_copies import append, gather
 from bamquery.statement_context.thread_budget import ThreadBudget, working_for
+from tests.shared_threads import THREADS, by_each
 
 ROWS = 3 * (1 << 16) + 77
-THREADS = (1, 2, 7)
 WORDS = pa.array(["", "ä", "twelve bytes", None, "more than sixteen bytes of them"], pa.large_string())
 
 
@@ -57,16 +57,6 @@ KINDS: list[Any] = [
 ]
 
 
-def _by_each(work: Callable[[], Any]) -> list[Any]:
-    found = []
-    for threads in THREADS:
-        budget = ThreadBudget(threads)
-        with working_for(budget):
-            found.append(work())
-        assert budget.free == threads
-    return found
-
-
 def _check(found: Any, expected: Any) -> None:
     found.validate(full=True)
     assert found.type == expected.type
@@ -88,7 +78,7 @@ def test_values_at_places(kind: pa.DataType, *, nulls: bool, first: int) -> None
         pa.array(plain.astype(np.int32), mask=missing),
     ):
         expected = column.take(places)
-        for found in _by_each(lambda: gather([column], places)):  # noqa: B023 (called at once)
+        for found in by_each(lambda: gather([column], places)):  # noqa: B023 (called at once)
             assert found is not None
             _check(found[0], expected)
 
@@ -100,7 +90,7 @@ def test_columns_one_after_the_other(kind: pa.DataType, *, nulls: bool) -> None:
     edges = [3, 3, 4, 70, 70_001, 70_002, 150_000, ROWS - 1]
     parts = [column.slice(start, stop - start) for start, stop in pairwise(edges)]
     expected = pa.concat_arrays(parts)
-    for found in _by_each(lambda: append(parts)):
+    for found in by_each(lambda: append(parts)):
         if pa.types.is_boolean(kind) or pa.types.is_dictionary(kind):
             assert found is None
         else:
@@ -119,7 +109,7 @@ def test_rows_of_batches() -> None:
     batch = pa.RecordBatch.from_arrays(columns, schema=schema)
     places: Any = pa.array(_random().integers(0, ROWS, 40_000))
     expected = batch.take(places)
-    for found in _by_each(lambda: take_rows(batch, places)):
+    for found in by_each(lambda: take_rows(batch, places)):
         assert found.schema.equals(expected.schema, check_metadata=True)
         assert found.equals(expected)
 

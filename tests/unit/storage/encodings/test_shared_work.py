@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -24,10 +24,10 @@ from bamquery.storage.fragments.reader import FragmentReader
 from bamquery.storage.readers.block_reader import RangeMismatchError, ReadCounters
 from bamquery.storage.readers.mapped_reader import MappedReader
 from bamquery.storage.statistics.order_keys import KeyCondition
+from tests.shared_threads import THREADS, by_each
 from tests.stored import stored
 
 ROWS = 400 * 1024 + 77
-THREADS = (1, 2, 7)
 PACKED = ("number", "some", "bit", "amount", "ratio", "same")
 EVERY = np.arange(401)
 
@@ -61,16 +61,6 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Fragment,
         reader.close()
 
 
-def _by_each(work: Callable[[], Any]) -> list[Any]:
-    found = []
-    for threads in THREADS:
-        budget = ThreadBudget(threads)
-        with working_for(budget):
-            found.append(work())
-        assert budget.free == threads
-    return found
-
-
 def _some_rows(share: float, vectors: NDArray[np.int64] = EVERY) -> NDArray[np.int64]:
     inside = np.flatnonzero(np.isin(np.arange(ROWS) // 1024, vectors))
     return inside[np.random.default_rng(3).random(len(inside)) < share]
@@ -85,7 +75,7 @@ def test_columns(opened: tuple[Fragment, MappedReader], name: str, share: float 
     rows = None if share is None else _some_rows(share)
     vectors = EVERY if rows is None else np.unique(rows // 1024)
     request = ColumnRequest(column, vectors, rows, packed=False)
-    alone, *shared = _by_each(lambda: read_columns(reader, [request], verify=True)[0])
+    alone, *shared = by_each(lambda: read_columns(reader, [request], verify=True)[0])
     whole = _table().column(name).combine_chunks()
     assert alone.values.equals(whole if rows is None else whole.take(pa.array(rows)))
     for found in shared:
@@ -115,7 +105,7 @@ def test_columns_together(opened: tuple[Fragment, MappedReader]) -> None:
         requests.append(
             ColumnRequest(column, vectors, rows, packed, lengths if name == "code" and not packed else None)
         )
-    alone, *shared = _by_each(lambda: read_columns(reader, requests, verify=True))
+    alone, *shared = by_each(lambda: read_columns(reader, requests, verify=True))
     for (name, vectors, rows, _), found in zip(wanted, alone, strict=True):
         values = found.values.decode() if isinstance(found.values, PackedVectors) else found.values
         ids = rows if rows is not None else np.flatnonzero(np.isin(np.arange(ROWS) // 1024, vectors))
@@ -152,7 +142,7 @@ def test_ranges(opened: tuple[Fragment, MappedReader]) -> None:
     ranges = [data[b : b + n] for b, n in zip(begins.tolist(), lengths.tolist(), strict=True)]
     assert lengths.sum() > 2 << 20
     checksums = np.array([_native.crc32c(one) for one in ranges], np.uint32)
-    for found in _by_each(lambda: reader.read_ranges(begins, lengths, ReadCounters(), checksums)):
+    for found in by_each(lambda: reader.read_ranges(begins, lengths, ReadCounters(), checksums)):
         assert np.array_equal(np.frombuffer(found, np.uint8), np.concatenate(ranges))
     first = len(ranges) * 2 // 3
     checksums[[first, first + 1, len(ranges) - 1]] += 1
@@ -174,7 +164,7 @@ def test_words(opened: tuple[Fragment, MappedReader], width: int) -> None:
         counters = ReadCounters()
         return reader.gather(400, 1, width, rows, counters), counters
 
-    alone, *shared = _by_each(gather)
+    alone, *shared = by_each(gather)
     assert np.array_equal(np.frombuffer(alone[0], np.uint8), words.ravel())
     for found, counters in shared:
         assert found.equals(alone[0])
@@ -189,7 +179,7 @@ def test_vectors_in_memory(opened: tuple[Fragment, MappedReader], name: str, sha
     assert isinstance(held, PackedVectors | FsstVectors)
     rows = None if share is None else _some_rows(share)
     whole = _table().column(name).combine_chunks()
-    for found in _by_each(lambda: held.decode() if rows is None else held.pick(rows)):
+    for found in by_each(lambda: held.decode() if rows is None else held.pick(rows)):
         found.validate(full=True)
         assert found.equals(whole if rows is None else whole.take(pa.array(rows)))
 
@@ -220,7 +210,7 @@ def test_selections(opened: tuple[Fragment, MappedReader], vectors: NDArray[np.i
         assert isinstance(found, SelectedRows)
         return found
 
-    alone, *shared = _by_each(select)
+    alone, *shared = by_each(select)
     assert 0 < alone.count < len(vectors) * 1024
     for found in shared:
         assert found.rows is not None

@@ -14,7 +14,7 @@ from bamquery import _native as native
 from bamquery.engine.cpu.kernels import concatenate, take, take_present, take_rows
 from bamquery.engine.cpu.shared_copies import append, gather
 from bamquery.statement_context.thread_budget import ThreadBudget, working_for
-from tests.shared_threads import THREADS, by_each
+from tests.unit.shared_threads import THREADS, by_each
 
 ROWS = 3 * (1 << 16) + 77
 WORDS = pa.array(["", "ä", "twelve bytes", None, "more than sixteen bytes of them"], pa.large_string())

@@ -24,8 +24,8 @@ from bamquery.storage.fragments.reader import FragmentReader
 from bamquery.storage.readers.block_reader import RangeMismatchError, ReadCounters
 from bamquery.storage.readers.mapped_reader import MappedReader
 from bamquery.storage.statistics.order_keys import KeyCondition
-from tests.shared_threads import THREADS, by_each
 from tests.stored import stored
+from tests.unit.shared_threads import THREADS, by_each
 
 ROWS = 400 * 1024 + 77
 PACKED = ("number", "some", "bit", "amount", "ratio", "same")

@@ -103,6 +103,19 @@ class Launcher:
                 self._kernels[key] = found
         return found
 
+    def ready_kernel(self, file: str, name: str) -> GpuKernel | None:
+        """As `kernel`, but None while it is compiled, which begins now where nobody has begun.
+
+        Raises:
+            KernelError: it does not compile.
+            GpuError: it cannot be loaded, or the compiler is not installed.
+        """
+        if (file, name, ()) not in self._kernels:
+            compilation = self._gpu.compilation(KERNELS / f"{file}.cu")
+            if compilation is not None and not compilation.has_ended:
+                return None
+        return self.kernel(file, name)
+
     def start_compiling(self, file: str, *defines: str) -> None:
         """Begin with a file that `kernel` will be asked for.
 

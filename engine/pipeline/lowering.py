@@ -32,6 +32,15 @@ _MOST_MEMBERS: Final = 16
 """Of IN, up to which it is that many comparisons."""
 _MOST_SCALE: Final = 22
 """Digits behind the point whose power of ten is a double."""
+_CALENDAR: Final = 30
+"""Additions and divisions from days to the part of a date."""
+_OPERATIONS: Final[Mapping[Operation, int]] = MappingProxyType(
+    {
+        **dict.fromkeys((Operation.LOAD, Operation.CONSTANT, Operation.CONSTANT_FLAG), 0),
+        **dict.fromkeys((Operation.YEAR, Operation.MONTH, Operation.DAY, Operation.DAY_OF_YEAR), _CALENDAR),
+    }
+)
+"""What an instruction computes, where it is not one operation."""
 
 
 class ProgramBuilder:
@@ -40,7 +49,7 @@ class ProgramBuilder:
     def __init__(self) -> None:
         self.program = Program()
         self.operations = 0
-        """Instructions that compute something."""
+        """Instructions that compute something; those of the calendar count as what they are made of."""
         self._known: dict[Expression, Value] = {}
         self._constants: dict[tuple[Operation, int, int], int] = {}
         self._registers = 0
@@ -113,7 +122,7 @@ class ProgramBuilder:
         """The register of one more instruction."""
         register = self._registers
         self._registers += 1
-        self.operations += operation not in (Operation.LOAD, Operation.CONSTANT, Operation.CONSTANT_FLAG)
+        self.operations += _OPERATIONS.get(operation, 1)
         places = tuple(operand.register for operand in operands)
         self.program.steps.append(Instruction(operation, register, places, immediate, extra))
         return register

@@ -13,6 +13,7 @@ import pylibcudf as plc
 from pylibcudf.strings.side_type import SideType
 
 from bamquery.engine.cuda.kernels import INT64, Constant, Implementation, Kernels, Operand, argument_rows
+from bamquery.engine.cuda.strings.match_parts import match_parts
 from bamquery.engine.formulas.spaces import SPACES
 
 _TEXT: Any = pa.large_string()
@@ -82,7 +83,10 @@ def _like(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> 
 
 
 def _match_like(kernels: Kernels, column: plc.Column, pattern: str) -> plc.Column:
-    return plc.strings.contains.like(column, pattern, stream=kernels.stream, mr=kernels.memory)
+    found = match_parts(kernels, column, pattern)
+    if found is None:
+        found = plc.strings.contains.like(column, pattern, stream=kernels.stream, mr=kernels.memory)
+    return found
 
 
 def _ilike(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:

@@ -23,6 +23,7 @@ from tests.unit.engine.cuda.fake_columns import (
     Table,
     TypeId,
     UnaryOperator,
+    _bits,
 )
 
 # Elementwise.
@@ -294,3 +295,8 @@ def hash_partition(table, keys, count, hash_function=None, seed=0, stream=None, 
     starts = np.cumsum([0, *map(len, parts)]).tolist()
     order = Column.from_values([i for part in parts for i in part], INT32)
     return gather(table, order, OutOfBoundsPolicy.DONT_CHECK), starts[:-1]
+
+
+def copy_bitmask(column, stream=None, mr=None):
+    """From the column's first row on."""
+    return _bits(column.values())

@@ -14,7 +14,7 @@ from bamquery.engine.cpu.pipeline.native_program import NativeProgram
 from bamquery.engine.cuda.pipeline.program_text import ProgramKernel, evaluate_text
 from bamquery.engine.pipeline.instructions import Operation, Program
 from bamquery.engine.pipeline.outputs import program_of
-from bamquery.plan.expressions import ColumnRef, Expression
+from bamquery.plan.expressions import Call, ColumnRef, Expression, Literal
 from tests.unit.engine.cpu.pipeline.expressions import KINDS, batches, expressions_of_type, written
 from tests.unit.engine.cuda_pipeline.emulated_columns import GivenColumn, MadeColumn, constants_of, start
 from tests.unit.engine.cuda_scan.emulator import EmulatedKernel, Emulator
@@ -81,6 +81,14 @@ def _corpus() -> list[Work]:
 
     collect()
     return found
+
+
+def test_what_is_worth_a_kernel() -> None:
+    """Not what libcudf does in one call; a part of a date is dozens of its calls."""
+    day, number = ColumnRef(0, "d", pa.date32()), ColumnRef(1, "n", pa.int64())
+    year = Call("date_part", (Literal(pa.scalar("year")), day), pa.int64())
+    assert program_of([Call("add", (number, number), pa.int64())], 2) is None
+    assert program_of([year], 2) is not None
 
 
 def test_generated_kernels_compute_what_the_interpreter_does(emulator: Emulator) -> None:

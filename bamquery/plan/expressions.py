@@ -98,7 +98,8 @@ class Members:
     Long lists of numbers in a statement are such, and operators make them while a query runs.
 
     Attributes:
-        values: different ones, none null, none floating-point; an Arrow array.
+        values: none null, none floating-point; an Arrow array of different ones, or what stands for one:
+            `bamquery.storage.statistics.late_values`.
     """
 
     values: Any
@@ -108,6 +109,11 @@ class Members:
         """Type of each of them."""
         kind: pa.DataType = self.values.type
         return kind
+
+    @property
+    def text(self) -> str:
+        """For people: how many they are."""
+        return f"{len(self.values):,} values"
 
 
 class _CachedHash:

@@ -89,8 +89,8 @@ def format_expression(expression: Expression, *, exact: bool = False) -> str:
             return f"{name}#{index}" if exact else name
         case Literal():
             return _literal(expression, exact)
-        case Members(values=values):
-            return f"{len(values):,} values"
+        case Members():
+            return expression.text
         case Cast(argument=argument, type=kind, try_=try_):
             keyword = "TRY_CAST" if try_ else "CAST"
             return f"{keyword}({format_expression(argument, exact=exact)} AS {_type(kind, exact)})"

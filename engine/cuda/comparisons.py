@@ -12,6 +12,7 @@ import pylibcudf as plc
 from pylibcudf.binaryop import BinaryOperator
 
 from bamquery.engine.cuda.kernels import Implementation, Kernels, Operand, argument_rows
+from bamquery.engine.cuda.keys.late_keys import LateKeys
 from bamquery.engine.cuda.transfer.upload import upload
 from bamquery.plan.expressions import Members
 
@@ -103,7 +104,8 @@ def is_in(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> 
 def _is_in_table(kernels: Kernels, value: Operand, constants: Any) -> plc.Column:
     """By a hash table, in which NaN equals NaN and the zeros each other."""
     assert isinstance(value.datum, plc.Column)
-    haystack = upload(kernels.session, constants)
+    is_late = isinstance(constants, LateKeys)
+    haystack = constants.column if is_late else upload(kernels.session, constants)
     found = plc.search.contains(haystack, value.datum, stream=kernels.stream, mr=kernels.memory)
     kernels.session.synchronize()  # the constants' copy is done
     if not value.datum.null_count():

@@ -23,6 +23,7 @@ from bamquery.engine.cuda.expressions.evaluation import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame, CudaPositions, held_bytes, make_frame
 from bamquery.engine.cuda.kernels import INT64, kernels_of
 from bamquery.engine.cuda.keys.join_table import CudaJoinTable, comparable
+from bamquery.engine.cuda.keys.late_keys import LateKeys, make_late_keys
 from bamquery.engine.cuda.keys.portions import row_width
 from bamquery.engine.cuda.keys.sorting import sort_frame
 from bamquery.engine.cuda.libcudf_types import device_type
@@ -35,6 +36,7 @@ from bamquery.engine.cuda.transfer.upload import upload
 from bamquery.engine.cuda.windows.call_values import portion_ends
 from bamquery.engine.cuda.windows.compute import window_call_values, window_columns
 from bamquery.engine.device import HostPositions, Positions, RestOfPartition
+from bamquery.engine.operators.join.distinct_values import distinct_values
 from bamquery.engine.profiling.cache_use import CacheUse
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression
@@ -241,6 +243,19 @@ class CudaDevice:
         if not frame.rows:
             return np.zeros(0, np.int64)
         return self._run_on_gpu("a filter", lambda: self._matching_positions(predicate, frame))
+
+    def late_values(
+        self, keys: Sequence[CudaFrame], least: pa.Scalar[Any], greatest: pa.Scalar[Any]
+    ) -> LateKeys | None:
+        """See `bamquery.engine.key_keeping_device`."""
+
+        def copy(column: plc.Column) -> pa.Array[Any]:
+            key = Field("key", least.type)
+            return distinct_values([self.to_arrow(make_frame([column], column.size()), [key]).column(0)])
+
+        columns = [frame.columns[0] for frame in keys]
+        make = partial(make_late_keys, self.kernels, columns, (least, greatest), copy)
+        return self._run_on_gpu("a join's keys", make)
 
     def as_positions(self, frame: CudaFrame) -> CudaPositions:
         """The values of the one column; libcudf's places have 32 bits."""

@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bamquery.storage.statistics.late_values import plain_values
+
 Operator: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">=", "in", "is_null", "is_not_null"]
 
 OPPOSITES: Final[Mapping[Operator, Operator]] = MappingProxyType(
@@ -35,8 +37,8 @@ class RangePredicate:
 
     `values` have the column's type (for a dictionary column: its value type). Comparisons take one value,
     `in` any number, the null tests none. NaN equals NaN and is greater than every number; -0 equals 0. A
-    comparison with null is never true. For `in`, `members` is an Arrow array of values that are not null, in
-    place of `values`. With `or_null` rows are wanted, too, in which the column is null.
+    comparison with null is never true. For `in`, `members` is an Arrow array of values that are not null, or
+    `LateValues`, in place of `values`. With `or_null` rows are wanted, too, in which the column is null.
     """
 
     column: str
@@ -48,9 +50,10 @@ class RangePredicate:
     @cached_property
     def ordered_values(self) -> NDArray[Any]:
         """Values of a type that counts something, as integers, ascending; nulls left out."""
-        values: Any = self.members
-        if values is None:
-            values = pa.array([value for value in self.values if value.is_valid])
+        if self.members is None:
+            values: Any = pa.array([value for value in self.values if value.is_valid])
+        else:
+            values = plain_values(self.members)
         if not pa.types.is_integer(values.type):
             values = values.view(pa.int32() if values.type.bit_width == 32 else pa.int64())
         found: NDArray[Any] = values.to_numpy()

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from bamquery.storage.format.layout import VECTOR_ROWS, vector_count
 from bamquery.storage.format.storable_types import is_counted
 from bamquery.storage.statistics.collect import ColumnStatistics
+from bamquery.storage.statistics.late_values import LateValues
 from bamquery.storage.statistics.order_keys import unscaled_value
 from bamquery.storage.statistics.predicate import OPPOSITES, RangePredicate
 
@@ -241,6 +242,9 @@ class Zones:
         return possible
 
     def _any_member(self, predicate: RangePredicate) -> NDArray[np.bool_]:
+        if isinstance(predicate.members, LateValues):  # their bounds are all that is at hand
+            least, greatest = predicate.members.bounds
+            return self.known & (self._lows <= greatest) & (self._highs >= least)
         if not len(predicate.members):
             return np.zeros(len(self.rows), np.bool_)
         if self._counts_as(predicate.members.type):

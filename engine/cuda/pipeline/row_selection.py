@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import functools
-import struct
 import threading
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
-import numpy as np
 import pyarrow as pa
-import rmm
-from numpy.typing import NDArray
 
 from bamquery.data_types.type_groups import value_type
 from bamquery.driver.gpu.device import GpuKernel
@@ -30,6 +24,7 @@ from bamquery.engine.cuda.pipeline.input_columns import (
     input_column,
     pack_inputs,
 )
+from bamquery.engine.cuda.pipeline.member_sets import kept_sets
 from bamquery.engine.cuda.pipeline.program_kernels import tell_problem
 from bamquery.engine.cuda.pipeline.program_text import ProgramKernel
 from bamquery.engine.cuda.pipeline.selection_text import selection_text
@@ -52,25 +47,11 @@ _MOST_COLUMNS: Final = 64
 _MOST_SETS: Final = 16
 _MOST_FAILURES: Final = 2
 """Frames after which a program that fails is not tried again."""
-_MOST_BITS: Final = 1 << 30
-"""Of a set: between its least number and its greatest one."""
-_KEPT_SETS: Final = 8
-"""Of conditions that are asked again for each chunk."""
-_KEPT_SET_BYTES: Final = 32 << 20
 _LEAST_OPERATIONS: Final = 2
 _MANY_ROWS: Final = 1 << 16
 """From which on a single comparison is worth a kernel of its own."""
 _WORD: Final = 4
 _LANES: Final = 32
-
-
-@dataclass(frozen=True)
-class _Sets:
-    """Sets of numbers on the GPU, as kernels take them, and what must live as long as they are made."""
-
-    packed: bytes
-    memory: tuple[rmm.DeviceBuffer, ...]
-    numbers: tuple[Any, ...]
 
 
 class RowSelection:
@@ -111,7 +92,7 @@ class RowSelection:
             CancelledError: the thread's query was cancelled.
         """
         columns = self._input_columns(kernels, frame)
-        sets = None if columns is None else _kept_sets(kernels.session, members)
+        sets = None if columns is None else kept_sets(kernels.session, members)
         if columns is None or sets is None:
             return None
         nullable = Variant(tuple(column.has_nulls for column in columns))
@@ -319,59 +300,3 @@ def _is_asked(one: Input) -> bool:
     """Whether an input may be asked of the values of a dictionary."""
     column = only_column(one.expression)
     return column is not None and is_string_like(value_type(column.type))
-
-
-_sets: dict[tuple[int, ...], tuple[tuple[weakref.ref[Members], ...], _Sets | None]] = {}
-"""Sets that a scan's chunks are looked at for, one after the other; they go with their values."""
-
-
-def _kept_sets(session: CudaSession, members: Sequence[Members]) -> _Sets | None:
-    """As `_make_sets`, made once for all chunks of a scan."""
-    key = (id(session), *map(id, members))
-    known = _sets.get(key)
-    if known is not None and all(one() is own for one, own in zip(known[0], members, strict=True)):
-        return known[1]
-    made = _make_sets(session, members)
-    if members and (made is None or sum(one.size for one in made.memory) <= _KEPT_SET_BYTES):
-        if len(_sets) >= _KEPT_SETS:  # lists of statements live as long as their plans
-            _sets.pop(next(iter(_sets)), None)
-        weak = tuple(weakref.ref(one, lambda _: _sets.pop(key, None)) for one in members)
-        _sets[key] = weak, made
-    return made
-
-
-def _make_sets(session: CudaSession, members: Sequence[Members]) -> _Sets | None:
-    """None where one would take too many bits."""
-    packed, memory, held = b"", [], []
-    for one in members:
-        numbers = _numbers(one.values)
-        first = int(numbers.min()) if len(numbers) else 0
-        count = int(numbers.max()) - first + 1 if len(numbers) else 0
-        if count > _MOST_BITS:
-            return None
-        bits = session.allocate(max(-(-count // 64), 1) * 8, "a set of values")
-        cuda, stream = session.gpu.cuda, session.driver_stream
-        cuda("clear a set", "cuMemsetD8Async", bits.ptr, 0, bits.size, stream)
-        memory.append(bits)
-        packed += struct.pack("<QQq", bits.ptr, first % 2**64, count)
-        if not count:
-            continue
-        copied = session.allocate_entered(numbers.nbytes, "a set of values")
-        cuda("copy a set", "cuMemcpyHtoDAsync", copied.ptr, numbers.ctypes.data, numbers.nbytes, stream)
-        memory.append(copied)
-        held.append(numbers)
-        session.launcher.start(
-            session.launcher.kernel("pipeline/member_bits", "set_members"),
-            *(copied.ptr, len(numbers), first % 2**64, bits.ptr),
-            grid=session.launcher.grid(len(numbers)),
-            stream=stream,
-        )
-    return _Sets(packed, tuple(memory), tuple(held))
-
-
-def _numbers(values: Any) -> NDArray[np.int64]:
-    kind = values.type
-    if not pa.types.is_integer(kind):
-        values = values.view(pa.int32() if kind.bit_width == 32 else pa.int64())
-    found: NDArray[np.int64] = values.to_numpy().astype(np.int64, copy=False)
-    return found

@@ -16,6 +16,7 @@ from bamquery.data_types import type_groups as types
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal, Members
 from bamquery.plan.format import format_expression
 from bamquery.plan.rules.narrow_comparisons import narrow_comparison
+from bamquery.storage.statistics.late_values import plain_values
 
 _SHOWN_VALUES: Final = 3
 
@@ -59,7 +60,7 @@ class DynamicCondition:
         if self.function is None:
             return f"{column} IS NULL"
         if self.members is not None:
-            return f"{column} IN ({len(self.members.values):,} values){suffix}"
+            return f"{column} IN ({self.members.text}){suffix}"
         if self.function == "in" and len(self.literals) > _SHOWN_VALUES:
             return f"{column} IN ({len(self.literals):,} values){suffix}"
         reference = ColumnRef(0, column, self.literals[0].type)
@@ -77,7 +78,7 @@ def _cast_to_column_type(value: Expression, members: Members) -> tuple[Expressio
         return None
     import pyarrow.compute as pc  # noqa: PLC0415 (not before there are members)
 
-    found: Any = members.values
+    found: Any = plain_values(members.values)
     wrapped = pc.cast(found, kind, safe=False)
     same = pc.equal(pc.cast(wrapped, members.type, safe=False), found)
     signed = pc.equal(pc.less(wrapped, pa.scalar(0, kind)), pc.less(found, pa.scalar(0, members.type)))

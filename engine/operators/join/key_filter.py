@@ -13,6 +13,7 @@ from bamquery.engine.capabilities import Capabilities
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Reservation
+from bamquery.engine.key_keeping_device import keeps_keys
 from bamquery.engine.operators.base.dynamic_filter import DynamicCondition, DynamicFilter, has_ordered_bounds
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.join.distinct_values import distinct_values
@@ -29,6 +30,7 @@ from bamquery.plan.expressions import (
 from bamquery.plan.format import expression_text
 from bamquery.plan.nodes import JoinKind
 from bamquery.plan.rewriting import renumber
+from bamquery.storage.format.storable_types import is_counted
 
 _KINDS: Final = frozenset({"inner", "semi", "right"})
 """Kinds that have no use for probe rows without a partner."""
@@ -38,6 +40,8 @@ _MOST_VALUES: Final = 64
 """Different keys that are named one by one; more are a column."""
 _MOST_ROWS: Final = 1 << 20
 """Build rows beyond which nobody collects their keys."""
+_KEPT_ROWS: Final = range((1 << 17) + 1, (1 << 23) + 1)
+"""Build rows whose keys stay in a device's own memory, if it has one: fewer are copied in less time."""
 _MOST_BYTES: Final = 1 << 24
 """Of collected keys."""
 _COPIES: Final = 2
@@ -232,6 +236,7 @@ class _OneKeySummary(Generic[Frame]):
         # Floating-point numbers are told apart by more than they are compared by: their bounds are enough.
         self._names_values = not pa.types.is_floating(key.type)
         self._values: list[pa.Array[Any]] = []
+        self._kept: Sequence[Frame] = ()
         self._bytes = self._held = 0
 
     def add(self, frame: Frame) -> None:
@@ -241,7 +246,12 @@ class _OneKeySummary(Generic[Frame]):
         self.add_all_columns([self._device.evaluate([self._key], frame) for frame in frames])
 
     def add_all_columns(self, keys: Sequence[Frame]) -> None:
-        self._count(sum(map(self._device.row_count, keys)))
+        rows = sum(map(self._device.row_count, keys))
+        if self._names_values and not self._rows and rows in _KEPT_ROWS and self._can_be_kept:
+            self._kept, self._rows = keys, rows
+            self._bounds.add_all(keys, distinct=False)
+            return
+        self._count(rows)
         for found in self._bounds.add_all(keys, distinct=self._names_values):
             self._keep(found)
 
@@ -251,9 +261,13 @@ class _OneKeySummary(Generic[Frame]):
         if found is not None:
             self._keep(found)
 
+    @property
+    def _can_be_kept(self) -> bool:
+        return is_counted(self._key.type) and keeps_keys(self._device)
+
     def _count(self, rows: int) -> None:
         self._rows += rows
-        if self._rows > _MOST_ROWS:
+        if self._kept or self._rows > _MOST_ROWS:
             self._name_none()
 
     def _keep(self, found: pa.Array[Any]) -> None:
@@ -279,6 +293,7 @@ class _OneKeySummary(Generic[Frame]):
 
     def _name_none(self) -> None:
         self._names_values = False
+        self._kept = ()
         self._values.clear()
         self._hold(0)
 
@@ -297,6 +312,11 @@ class _OneKeySummary(Generic[Frame]):
         self, least: pa.Scalar[Any], greatest: pa.Scalar[Any], *, or_null: bool
     ) -> list[DynamicCondition]:
         low, high = Literal(least), Literal(greatest)
+        if self._kept:
+            assert keeps_keys(self._device)
+            late = self._device.late_values(self._kept, least, greatest)
+            if late is not None:
+                return [DynamicCondition("in", (low, high), or_null, Members(late))]
         if self._names_values and self._values:
             named = self._values[0] if len(self._values) == 1 else distinct_values(self._values)
             if len(named) == 1:

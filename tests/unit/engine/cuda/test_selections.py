@@ -102,7 +102,7 @@ def test_lists_of_values_do_not_outlive_their_query(device: Device[Any], negated
 
 def test_sets_are_made_once_for_all_chunks(device: Device[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """And go with the list of their values, or when others came after them."""
-    module = importlib.import_module("bamquery.engine.cuda.pipeline.row_selection")
+    module = importlib.import_module("bamquery.engine.cuda.pipeline.member_sets")
     made: list[int] = []
     make = module._make_sets
 

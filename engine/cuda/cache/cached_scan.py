@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
-from typing import Any, Final
-
-import pyarrow as pa
+from functools import partial
+from typing import Final
 
 from bamquery.engine.cuda.cache.column_cache import (
     CachedColumn,
@@ -14,7 +13,8 @@ from bamquery.engine.cuda.cache.column_cache import (
     cached,
     column_key,
 )
-from bamquery.engine.cuda.cache.late_columns import Dictionary, Held, LateColumn, RowPlaces, column_of
+from bamquery.engine.cuda.cache.late_columns import Held, LateColumn, RowPlaces
+from bamquery.engine.cuda.cache.own_dictionaries import as_dictionary, known_dictionary
 from bamquery.engine.cuda.frames import CudaFrame, make_frame
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.pipeline.row_selection import is_selectable
@@ -26,7 +26,6 @@ from bamquery.engine.operators.scan.chunk_selection import SelectionPlan
 from bamquery.engine.operators.scan.device_scan import ScanWork
 from bamquery.engine.operators.scan.filter_order import AdaptiveFilterOrder, FilterStep, combine_steps
 from bamquery.errors import MemoryLimitError
-from bamquery.plan.nodes import Field
 from bamquery.storage.format.storable_types import is_string_like, value_bits
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.plain_size import stored_bytes, string_bytes
@@ -37,8 +36,6 @@ _SMALL_PIECE: Final = 1 << 26
 """The same under a limit."""
 _QUERY_PART: Final = 2
 """Part of the cache's default size that the columns take which a query keeps for its other scans."""
-_FEW_VALUES: Final = 1 << 12
-"""Strings of a column that are its dictionary: as many combinations are counted where rows are grouped."""
 _OFFSET_BYTES: Final = 8
 _PLACE_BYTES: Final = 4
 """Of a row of a dictionary's."""
@@ -71,7 +68,7 @@ def scan_columns(
     columns = work.profile.columns
     before = {name: columns[name].counters.bytes for name in missing}
     try:
-        fresh = read_columns(session, device, work, list(missing))
+        fresh = read_columns(session, device, work, list(missing), partial(known_dictionary, kernels))
         if fresh is None:
             yield from scan_on_gpu(session, device, work, is_selectable)
             return
@@ -133,23 +130,6 @@ def _fetch(  # noqa: PLR0917 - of one scan
         cache.refuse(missing.values())
         return False
     return True
-
-
-def as_dictionary(kernels: Kernels, device: Device[CudaFrame], field: pa.Field[Any], column: Held) -> Held:
-    """A column of few strings as rows of a dictionary, which is the column itself; others as they are.
-
-    Joins then pass on the strings' numbers, and rows are grouped by these.
-    """
-    is_dictionary = isinstance(column, LateColumn) and column.dictionary is not None
-    if is_dictionary or not is_string_like(field.type) or pa.types.is_dictionary(field.type):
-        return column
-    values = column_of(column)
-    if not 0 < values.size() <= _FEW_VALUES or values.null_count():
-        return column
-    fields = [Field(field.name, field.type)]
-    host = device.to_arrow(make_frame([values], values.size()), fields).column(0)
-    rows = RowPlaces.run(kernels, 0, values.size(), whole=True)
-    return LateColumn(kernels, values, rows, Dictionary(values, host))
 
 
 def _sizes(fragments: Sequence[Fragment], name: str) -> tuple[int, int]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Final, Generic
 
@@ -117,6 +119,16 @@ class FragmentReaders(Generic[Frame]):
         model = volume.model(processor_rates(), blocks.kind)
         shape = reader_shape(blocks.block_size, blocks.kind, volume, self._settings)
         return OpenFragment(columns, blocks, model, shape)
+
+    @contextmanager
+    def reader_of(self, fragment: Fragment) -> Iterator[FragmentReader]:
+        """The fragment's file, for whoever reads all of its columns and asks nothing of what that costs.
+
+        Raises:
+            StorageError: as `get`.
+        """
+        with closing(self._open_blocks(fragment)) as blocks:
+            yield FragmentReader(fragment, blocks, self._settings.verifies)
 
     def close(self) -> None:
         """Close what is still open; nobody reads any more."""

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from bamquery.engine.cuda.cache.late_columns import Held
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.scan.resources.scan_resources import resources_of
 from bamquery.engine.cuda.scan.scan_state import counted_block_bytes
+from bamquery.engine.cuda.scan.whole.by_processor import read_by_processor
 from bamquery.engine.cuda.scan.whole.load import WholeLoad
 from bamquery.engine.cuda.scan.whole.plan import plan_whole
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.device import Device
-from bamquery.engine.operators.scan.chunks import Chunk, Piece
 from bamquery.engine.operators.scan.device_scan import ScanWork
 from bamquery.errors import MemoryLimitError
 
@@ -28,9 +27,15 @@ BY_PROCESSOR: Final = "so few rows were read by the processor"
 
 
 def read_columns(
-    session: CudaSession, device: Device[CudaFrame], work: ScanWork[CudaFrame], names: Sequence[str]
+    session: CudaSession,
+    device: Device[CudaFrame],
+    work: ScanWork[CudaFrame],
+    names: Sequence[str],
+    as_held: Callable[[Held, pa.Array[Any]], Held] = lambda column, _: column,
 ) -> Mapping[str, Held] | None:
     """The columns by name, where whoever takes the scan's rows takes all; None: choose rows of them.
+
+    `as_held` is asked of those whose values are in the host's memory, too.
 
     Raises:
         as `scan_on_gpu`.
@@ -53,25 +58,7 @@ def read_columns(
     if any(pa.types.is_dictionary(work.plan.schema.field(name).type) for name in names):
         return None
     _note(work, BY_PROCESSOR)
-    return _read_by_processor(device, work, names)
-
-
-def _read_by_processor(
-    device: Device[CudaFrame], work: ScanWork[CudaFrame], names: Sequence[str]
-) -> Mapping[str, Held]:
-    fragments = [fragment for fragment in work.fragments if fragment.rows]
-    pieces = [Piece(one, 0, one.rows, np.arange(one.vector_count, dtype=np.int64)) for one in fragments]
-    chunk = Chunk(tuple(pieces))
-    work.readers.expect(chunk)
-    try:
-        read = [work.reads.read_each(piece, names, None, selected=False) for piece in pieces]
-    finally:
-        work.readers.release(chunk)
-    with work.profile.lock:
-        for name in names:
-            work.profile.columns[name].vectors_total += sum(len(piece.vectors) for piece in pieces)
-    frames = [device.concatenate(list(of_column)) for of_column in zip(*read, strict=True)]
-    return {name: frame.held[0] for name, frame in zip(names, frames, strict=True)}
+    return read_by_processor(device, work, names, as_held)
 
 
 def _note(work: ScanWork[CudaFrame], text: str) -> None:

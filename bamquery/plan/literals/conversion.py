@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from decimal import Decimal
@@ -19,6 +20,9 @@ from bamquery.plan.literals.scalars import scalar
 
 _DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 _SECONDS_PER_DAY: Final = 86_400
+_KEPT: Final = 4096
+_LONGEST_KEPT: Final = 64
+"""Bytes of a string."""
 
 
 class NotConvertedError(ValueError):
@@ -35,12 +39,24 @@ def convert(value: pa.Scalar[Any], kind: pa.DataType) -> pa.Scalar[Any]:
         return value
     if not value.is_valid:
         return scalar(None, kind)
+    if pa.types.is_large_string(value.type):
+        text = value.as_buffer()  # type: ignore[attr-defined]
+        if text.size > _LONGEST_KEPT:
+            return _read(value, kind)
+    return _read_once(value, kind)
+
+
+def _read(value: pa.Scalar[Any], kind: pa.DataType) -> pa.Scalar[Any]:
     source = types.value_type(value.type)
     plain = count(value) if _is_counted(source) else value.as_py()
     for is_kind, read in _TARGETS:
         if is_kind(kind):
             return read(plain, source, kind)
     raise _conversion_error(source, kind)
+
+
+_read_once = functools.lru_cache(maxsize=_KEPT)(_read)
+"""The same constants come again: in the next statement, and in places of one."""
 
 
 def _is_counted(kind: pa.DataType) -> bool:

@@ -178,7 +178,7 @@ class _CachedScan:
     def frames(self) -> Generator[CudaFrame, None, None]:
         """One for each piece of the table that has rows which pass, in row order."""
         self._session.enter()
-        steps = self._next_steps()
+        together, waiting = self._divide_steps()
         piece = _PIECE if self._session.limit is None else _SMALL_PIECE
         for begin in range(0, self._rows, piece):
             self._work.check()
@@ -189,28 +189,38 @@ class _CachedScan:
             columns = tuple(self._held)
             whole = make_frame([self._held[column] for column in columns], self._rows)
             frame = _Columns(self._device.slice(whole, begin, rows), columns)
-            passed = self._filter(frame, steps)
+            passed = self._filter(frame, together, list(waiting))
             if passed is not None:
                 yield passed
 
-    def _next_steps(self) -> list[FilterStep]:
-        """Those of the plan; nobody asks whether one is worth it that costs a look at a column in memory."""
-        plan = self._work.plan
-        steps = (*plan.steps, *plan.dynamic_filters())
-        return [step for step in steps if self._is_together(step) or plan.order.is_worth(step)]
+    def _divide_steps(self) -> tuple[list[FilterStep], list[FilterStep]]:
+        """The plan's steps that one kernel computes, and others that are worth it.
 
-    def _is_together(self, step: FilterStep) -> bool:
-        """Whether it is computed with others by one kernel."""
+        Nobody asks whether a step is worth it that costs a look at a column in memory.
+        """
+        plan = self._work.plan
+        steps = [*plan.steps, *plan.dynamic_filters()]
+        if len(steps) > 1 and self._are_together(steps):
+            return steps, []
+        together = [step for step in steps if self._are_together([step])]
+        others = [step for step in steps if step not in together]
+        return together, [step for step in others if plan.order.is_worth(step)]
+
+    def _are_together(self, steps: Sequence[FilterStep]) -> bool:
+        """Whether one kernel computes all of them."""
+        if any(step.can_fail for step in steps):
+            return False
+        columns = _columns_of(steps)
 
         def has_dictionary(place: int) -> bool:
-            return self._held[step.columns[place]].dictionary is not None
+            return self._held[columns[place]].dictionary is not None
 
-        return not step.can_fail and is_selectable(step.predicate, has_dictionary)
+        return is_selectable(combine_steps(steps, columns, self._work.plan.schema), has_dictionary)
 
-    def _filter(self, frame: _Columns, steps: Sequence[FilterStep]) -> CudaFrame | None:
+    def _filter(
+        self, frame: _Columns, together: Sequence[FilterStep], waiting: list[FilterStep]
+    ) -> CudaFrame | None:
         plan = self._work.plan
-        together = [step for step in steps if self._is_together(step)]
-        waiting = [step for step in steps if step not in together]
         if together:
             frame = self._keep(frame, together, waiting)
         while waiting and frame.frame.rows:
@@ -225,7 +235,7 @@ class _CachedScan:
     def _keep(self, frame: _Columns, steps: Sequence[FilterStep], waiting: Sequence[FilterStep]) -> _Columns:
         """The rows that pass some steps, and of the columns those that are wanted from here on."""
         plan, device = self._work.plan, self._device
-        columns = tuple(dict.fromkeys(column for step in steps for column in step.columns))
+        columns = _columns_of(steps)
         condition = combine_steps(steps, columns, plan.schema)
         before = frame.frame.rows
         self._count(columns, before)
@@ -247,6 +257,11 @@ class _CachedScan:
                     figures.cached += figures.name not in self._fresh
                     figures.rows_needed += rows
                     figures.bytes_needed += self._sizes[column] * rows // self._rows
+
+
+def _columns_of(steps: Sequence[FilterStep]) -> tuple[int, ...]:
+    """All that steps look at, each once."""
+    return tuple(dict.fromkeys(column for step in steps for column in step.columns))
 
 
 def _late(kernels: Kernels, column: Held, places: RowPlaces) -> LateColumn:

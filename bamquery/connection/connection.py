@@ -299,6 +299,7 @@ class Connection(ConnectionDuckdbNames, Closeable):
                 missing = default_values(writer.schema, writer.rules, fold_expression)
                 limit = self.settings.effective_memory_limit
                 writer.limit_memory(limit)
+                writer.use_threads(self.settings.effective_threads)
                 rows = ingest(
                     writer,
                     opened,

@@ -146,6 +146,7 @@ def _insert(session: Session, statement: statements.Insert) -> Relation:
 
 def _write(session: Session, plan: nodes.Plan, writer: TableWriter) -> QueryProfile:
     writer.limit_memory(session.settings.effective_memory_limit)
+    writer.use_threads(session.settings.effective_threads)
     with session.run(plan) as result:
         for batch in batches_with_progress(result, f"Writing {writer.table}"):
             columns = [

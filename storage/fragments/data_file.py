@@ -223,6 +223,7 @@ class _EncodedFile(_DataFile):
             column = encoded_column(field.type, lambda: FileSpace(tail.file, tail.position, rows), rows)
             for chunk in column_chunks(source, index, self._cancelled):
                 column.add(chunk)
+            column.close()
             return column.finish(tail)
 
     def _write_cells(self, column: WrittenColumn, vectors: NDArray[np.int64]) -> ColumnLayout:

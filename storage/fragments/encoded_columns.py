@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,6 +24,16 @@ from bamquery.storage.fragments.row_source import (
     require_type,
 )
 from bamquery.storage.fragments.string_dictionary import StringDictionary
+
+RunAll = Callable[[Sequence[Callable[[], None]]], None]
+"""Does all of these, each once and in any order, at the same time or not; raises what the first of them that
+failed has raised, once none of them runs."""
+
+
+def run_in_turn(tasks: Sequence[Callable[[], None]]) -> None:
+    """A `RunAll` of one thread."""
+    for task in tasks:
+        task()
 
 
 class EncodedColumn(Protocol):
@@ -46,8 +57,16 @@ class EncodedColumn(Protocol):
         """Keep no more rows as they came than make no vector yet: it may be long until more come."""
         ...
 
+    def close(self) -> None:
+        """No rows follow: compute what can be without the file.
+
+        Raises:
+            ValueError: a row is not UTF-8.
+        """
+        ...
+
     def finish(self, tail: FileTail) -> WrittenColumn:
-        """No rows follow: write what is not in the file yet.
+        """After `close`: write what is not in the file yet.
 
         Raises:
             ValueError: a dictionary has more values than its type can count.
@@ -78,28 +97,58 @@ class EncodedRows:
         self._schema = schema
         self._folder = folder
         self._columns = [encoded_column(field.type, MemorySpace) for field in schema]
+        self._is_closed = False
+        # Strings take longest: their columns are not the last to be begun.
+        self._by_work = sorted(
+            range(len(schema)), key=lambda index: not is_string_like(schema.field(index).type)
+        )
 
     @property
     def held_bytes(self) -> int:
         """Of memory that they take, about as many as the fragment's file will."""
         return sum(column.held_bytes for column in self._columns)
 
-    def add(self, source: RowSource, cancelled: Callable[[], bool]) -> None:
+    def add(self, source: RowSource, cancelled: Callable[[], bool], run_all: RunAll = run_in_turn) -> None:
         """Take more rows, behind those that came before. After an error this is of no use any more.
+
+        Args:
+            source: the rows; threads may read several of its columns at the same time.
+            cancelled: asked between chunks.
+            run_all: does what is to be done for each column.
 
         Raises:
             StorageError: a column of the source does not fit the schema.
             CancelledError: `cancelled` said so.
         """
-        for index, (field, column) in enumerate(zip(self._schema, self._columns, strict=True)):
-            with name_column_in_errors(field.name, self._folder):
+
+        def add_column(index: int) -> None:
+            column = self._columns[index]
+            with name_column_in_errors(self._schema.field(index).name, self._folder):
                 for chunk in column_chunks(source, index, cancelled):
                     column.add(chunk)
                 column.flush()
+
+        run_all([partial(add_column, index) for index in self._by_work])
         self.rows += source.rows
+
+    def close(self, run_all: RunAll = run_in_turn) -> None:
+        """No rows follow: compute what can be before there is a file.
+
+        Raises:
+            StorageError: a column's rows cannot be stored.
+        """
+
+        def close_column(index: int) -> None:
+            with name_column_in_errors(self._schema.field(index).name, self._folder):
+                self._columns[index].close()
+
+        run_all([partial(close_column, index) for index in self._by_work])
+        self._is_closed = True
 
     def finish(self, index: int, tail: FileTail) -> WrittenColumn:
         """See `EncodedColumn.finish`, of that column."""
+        if not self._is_closed:
+            self.close()
         return self._columns[index].finish(tail)
 
 
@@ -119,6 +168,9 @@ class _Values:
     def flush(self) -> None:
         self._writer.flush()
 
+    def close(self) -> None:
+        pass
+
     def finish(self, tail: FileTail) -> WrittenColumn:
         return self._writer.finish(tail)
 
@@ -133,6 +185,8 @@ class _Strings:
         self._rows = 0
         self._few: StringDictionary | None = StringDictionary(type_)
         self._writer: ColumnWriter | None = None
+        self._values: pa.Array[Any] | None = None
+        self._plain_bytes = 0
 
     @property
     def held_bytes(self) -> int:
@@ -155,13 +209,23 @@ class _Strings:
         if self._writer is not None:
             self._writer.flush()
 
-    def finish(self, tail: FileTail) -> WrittenColumn:
-        if self._few is not None:
-            if self._few.is_worth and not FORCED["symbols"]:
-                return self._write_codes(self._few, tail)
+    def close(self) -> None:
+        if self._few is None:
+            return
+        if self._few.is_worth and not FORCED["symbols"]:
+            self._pack_codes(self._few)
+        else:
             self._take_apart(self._few)
+
+    def finish(self, tail: FileTail) -> WrittenColumn:
         assert self._writer is not None
-        return self._writer.finish(tail)
+        if self._values is None:
+            return self._writer.finish(tail)
+        column = self._writer.finish(tail, write_dictionary(tail, self._values))
+        encoding = column.layout.encoding
+        assert encoding is not None
+        encoding = replace(encoding, plain_bytes=self._plain_bytes)
+        return replace(column, layout=replace(column.layout, encoding=encoding))
 
     def _take_apart(self, few: StringDictionary) -> None:
         """They are too many: what was taken for codes becomes strings again."""
@@ -170,15 +234,21 @@ class _Strings:
         for strings in few.strings():
             self._writer.add(strings)
 
-    def _write_codes(self, few: StringDictionary, tail: FileTail) -> WrittenColumn:
-        values, chunks = few.sorted_codes()
-        dictionary = values, write_dictionary(tail, values)
-        type_ = pa.dictionary(pa.int32(), self._type)
-        column = write_column(tail, type_, self._rows, chunks, dictionary=dictionary, encoding="auto")
-        encoding = column.layout.encoding
-        assert encoding is not None
-        encoding = replace(encoding, plain_bytes=few.plain_bytes)
-        return replace(column, layout=replace(column.layout, encoding=encoding))
+    def _pack_codes(self, few: StringDictionary) -> None:
+        """In memory: where they lie in the file depends on the dictionary, which is written before them."""
+        self._few = None
+        self._plain_bytes = few.plain_bytes
+        self._values, chunks = few.sorted_codes()
+        self._writer = ColumnWriter(
+            pa.dictionary(pa.int32(), self._type),
+            MemorySpace(),
+            dictionary=self._values,
+            encoding="auto",
+            rows=self._rows,
+        )
+        for chunk in chunks:
+            self._writer.add(chunk)
+        self._writer.flush()
 
 
 class _Dictionary:
@@ -197,6 +267,9 @@ class _Dictionary:
         self._chunks.append(chunk)
 
     def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
         pass
 
     def finish(self, tail: FileTail) -> WrittenColumn:

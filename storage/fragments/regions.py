@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+import numpy as np
+
+from bamquery.storage.files.buffers import view
 from bamquery.storage.files.filesystem import Buffer, WritableFile
 from bamquery.storage.format.file_region import FileRegion
 from bamquery.storage.format.layout import Extent, align
@@ -85,14 +88,15 @@ class _MemoryBytes:
     """Pieces, each of which was copied."""
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
+        self._pieces: list[memoryview] = []
         self.size = 0
 
     def append(self, buffers: Sequence[Buffer]) -> None:
         for buffer in buffers:
-            piece = bytes(buffer)
-            self._pieces.append(piece)
-            self.size += len(piece)
+            if memoryview(buffer).nbytes:
+                piece = view(np.frombuffer(memoryview(buffer), np.uint8).copy())  # without Python's lock
+                self._pieces.append(piece)
+                self.size += piece.nbytes
 
     def place(self, file: WritableFile, start: int) -> Extent:
         region = FileRegion(file, start)

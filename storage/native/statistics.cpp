@@ -6,8 +6,10 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <vector>
 
 #include "driver/native/crc32c.hpp"
+#include "driver/native/threads/shared_work.hpp"
 #include "storage/native/utf8.hpp"
 
 namespace bamquery {
@@ -180,6 +182,8 @@ void fused_statistics(const std::byte* values, const std::uint8_t* validity, std
   }
 }
 
+constexpr std::int64_t kLeastStrings = 8 * kVectorRows;  // of a thread's part
+
 using String = std::span<const std::byte>;
 
 bool less(String a, String b) {
@@ -279,9 +283,12 @@ void vector_statistics(ValueKind kind, const std::byte* values, const std::uint8
   }
 }
 
-std::int64_t string_statistics(std::span<const std::int64_t> offsets, const std::byte* data,
-                               std::int64_t data_start, const std::uint8_t* validity, bool utf8,
-                               const StringStatistics& out) {
+namespace {
+
+// `string_statistics` of rows that one thread looks at.
+std::int64_t some_string_statistics(std::span<const std::int64_t> offsets, const std::byte* data,
+                                    std::int64_t data_start, const std::uint8_t* validity, bool utf8,
+                                    const StringStatistics& out) {
   const auto rows = static_cast<std::int64_t>(offsets.size()) - 1;
   strided_crcs(std::as_bytes(offsets), static_cast<std::size_t>(kVectorRows) * sizeof(std::int64_t),
                sizeof(std::int64_t), out.offsets_crcs);
@@ -326,6 +333,32 @@ std::int64_t string_statistics(std::span<const std::int64_t> offsets, const std:
     }
   }
   return ill_formed;
+}
+
+}  // namespace
+
+std::int64_t string_statistics(std::span<const std::int64_t> offsets, const std::byte* data,
+                               std::int64_t data_start, const std::uint8_t* validity, bool utf8,
+                               const StringStatistics& out) {
+  const auto rows = static_cast<std::int64_t>(offsets.size()) - 1;
+  const std::int64_t parts = worth_parts(rows, kLeastStrings);
+  std::vector<std::int64_t> ill_formed(static_cast<std::size_t>(parts), -1);
+  share_items(rows, parts, kVectorRows, [&](std::int64_t part, std::int64_t first, std::int64_t count) {
+    const std::int64_t vector = first / kVectorRows;
+    const auto cell = static_cast<std::size_t>(vector) * kPrefixBytes;
+    const StringStatistics own{out.minima + cell,        out.minimum_lengths + vector,
+                               out.maxima + cell,        out.maximum_lengths + vector,
+                               out.null_counts + vector, out.values_crcs + vector,
+                               out.offsets_crcs + vector};
+    const std::int64_t found = some_string_statistics(
+        offsets.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count) + 1), data,
+        data_start, validity == nullptr ? nullptr : validity + first / 8, utf8, own);
+    if (found >= 0) ill_formed[static_cast<std::size_t>(part)] = first + found;
+  });
+  for (const std::int64_t row : ill_formed) {
+    if (row >= 0) return row;
+  }
+  return -1;
 }
 
 void strided_crcs(std::span<const std::byte> data, std::size_t stride, std::size_t overlap,

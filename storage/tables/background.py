@@ -1,7 +1,8 @@
 """A transaction carried out by one thread of its own, while the caller prepares what comes next.
 
-All changes happen on that thread. Ctrl-C strikes the main thread only, so it can never fall between the
-publication of a version and the note that it was published, after which its files must not be removed.
+All changes happen on that thread; others encode rows while it writes those before them. Ctrl-C strikes the
+main thread only, so it can never fall between the publication of a version and the note that it was
+published, after which its files must not be removed.
 """
 
 from __future__ import annotations
@@ -10,16 +11,17 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from bamquery.errors import CancelledError, StorageError
 from bamquery.statement_context.cancellation import check_cancelled
 from bamquery.storage.format.fragment_entry import FragmentEntry
-from bamquery.storage.fragments.encoded_columns import EncodedRows
+from bamquery.storage.fragments.encoded_columns import EncodedRows, run_in_turn
 from bamquery.storage.fragments.schema_evolution import Evolution
 from bamquery.storage.fragments.writer import RowSource
+from bamquery.storage.tables.encoding_threads import EncodingThreads
 from bamquery.storage.tables.manifest import MAX_FRAGMENT_ROWS, Operation
 from bamquery.storage.tables.transaction import Transaction
 
@@ -31,6 +33,8 @@ ABORT_SECONDS: Final = 0.9
 
 class BackgroundTransaction:
     """Writes fragments one at a time: while one is being written, the caller may fill the next.
+
+    Where columns are encoded, one fragment is written, the next one encoded, and the caller fills a heap.
 
     `finished` is called on the thread once an aborted transaction has removed its files.
     """
@@ -52,12 +56,22 @@ class BackgroundTransaction:
         self._cancelled = threading.Event()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="bamquery-writer")
         self._pending: Future[None] | None = None
+        """Of rows that were handed over: until they are written, or encoded."""
+        self._writing: Future[None] | None = None
+        """Of the latest encoded fragment: until it is written."""
+        self._threads = 1
+        self._encoding: ThreadPoolExecutor | None = None
+        self._columns: EncodingThreads | None = None
         self._encoded: EncodedRows | None = None
         self._open = True
         self._process = os.getpid()
 
+    def use_threads(self, threads: int) -> None:
+        """Let so many threads encode columns; before the first rows come."""
+        self._threads = threads
+
     def write(self, source: RowSource, encoded_bytes: int = 0) -> None:
-        """Hand over rows; waits while those before are still being written.
+        """Hand over rows; waits while those before are still being written, or encoded.
 
         Plain rows make a fragment. Where columns are encoded more rows are taken into it, until it takes
         `encoded_bytes` of memory, which is about what its file will take; `finish_fragment` writes the last.
@@ -65,11 +79,11 @@ class BackgroundTransaction:
         Raises:
             StorageError: these or earlier rows could not be written; or the writer is closed.
         """
-        self.settle()
+        self._settle_rows()
         if self.transaction.encoding == "plain":
             self._pending = self._pool.submit(self._write, source)
         else:
-            self._pending = self._pool.submit(self._encode, source, encoded_bytes)
+            self._pending = self._encode_with(self._encode, source, encoded_bytes)
 
     def finish_fragment(self) -> None:
         """Let the next rows make a fragment of their own.
@@ -77,8 +91,9 @@ class BackgroundTransaction:
         Raises:
             StorageError: as `write`.
         """
-        self.settle()
-        self._pending = self._pool.submit(self._write_encoded)
+        self._settle_rows()
+        if self._encoded is not None:
+            self._pending = self._encode_with(self._write_encoded)
 
     def write_now(self, source: RowSource) -> None:
         """Write one fragment and wait for it; unlike after `write`, a failure leaves the writer usable.
@@ -99,9 +114,29 @@ class BackgroundTransaction:
         Raises:
             StorageError: it could not be; or the writer is closed.
         """
+        self._settle_rows()
+        if self._writing is not None:
+            self._writing.result()
+
+    def _settle_rows(self) -> None:
+        """Wait until nothing is being encoded; a fragment may still be being written."""
         self.require_open()
         if self._pending is not None:
             self._pending.result()
+        if self._writing is not None and self._writing.done():
+            self._writing.result()
+
+    def _encode_with(self, function: Callable[..., None], *arguments: Any) -> Future[None]:
+        """Have the thread call it that leads those that encode; where there is one, it writes, too."""
+        if self._threads == 1:
+            return self._pool.submit(function, *arguments)
+        if self._encoding is None:
+            self._encoding = ThreadPoolExecutor(1, thread_name_prefix="bamquery-encoding")
+            self._columns = EncodingThreads(self._threads)
+        return self._encoding.submit(function, *arguments)
+
+    def _run_all(self, tasks: Sequence[Callable[[], None]]) -> None:
+        (run_in_turn if self._columns is None else self._columns.run_all)(tasks)
 
     def require_open(self) -> None:
         """Refuse to go on after the end, or in a forked child, where the thread does not exist.
@@ -143,8 +178,13 @@ class BackgroundTransaction:
     def _close(self) -> None:
         self._open = False
         self._pool.shutdown(wait=False)
+        if self._encoding is not None and self._columns is not None:
+            self._encoding.shutdown(wait=False)
+            self._columns.close()
 
     def _write(self, source: RowSource | EncodedRows) -> None:
+        if self.is_cancelled():  # by now what it would write is nobody's to remove
+            raise CancelledError("the writing of a fragment was cancelled")
         self.entries.append(self.transaction.write(self.schema, source, self.is_cancelled))
 
     def _encode(self, source: RowSource, encoded_bytes: int) -> None:
@@ -154,15 +194,22 @@ class BackgroundTransaction:
             EncodedRows(self.schema, self.transaction.folder.path) if self._encoded is None else self._encoded
         )
         self._encoded = None  # after an error it is of no use
-        encoded.add(source, self.is_cancelled)
+        encoded.add(source, self.is_cancelled, self._run_all)
         self._encoded = encoded
         if encoded.held_bytes >= encoded_bytes:
             self._write_encoded()
 
     def _write_encoded(self) -> None:
         encoded, self._encoded = self._encoded, None
-        if encoded is not None and encoded.rows:
+        if encoded is None or not encoded.rows:
+            return
+        encoded.close(self._run_all)
+        if self._threads == 1:
             self._write(encoded)
+            return
+        if self._writing is not None:
+            self._writing.result()  # no more than one waits for its turn
+        self._writing = self._pool.submit(self._write, encoded)
 
     def _publish(self, table: str, operation: Operation, fragments: tuple[FragmentEntry, ...]) -> int:
         if self.is_cancelled():

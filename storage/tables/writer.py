@@ -81,6 +81,10 @@ class TableWriter:
         """Let rows that wait take a quarter of so many bytes at most; fragments are as small as that."""
         self._limit = limit
 
+    def use_threads(self, threads: int) -> None:
+        """Let so many threads encode columns; before the first rows come."""
+        self._background.use_threads(threads)
+
     @property
     def _heap_bytes(self) -> int:
         """Of rows that are handed over together."""
@@ -122,12 +126,15 @@ class TableWriter:
                 )
         self.rows += batch.num_rows
         while batch.num_rows:
-            taken = min(batch.num_rows, self._room(batch))
-            piece = batch.slice(0, taken)
-            batch = batch.slice(taken)
+            size = _plain_bytes(batch)
+            taken = min(batch.num_rows, self._room(batch.num_rows, size))
+            piece, batch = batch, batch.slice(taken)
+            if batch.num_rows:
+                piece = piece.slice(0, taken)
+                size = _plain_bytes(piece)
             self._batches.append(piece)
             self._rows += taken
-            self._bytes += _plain_bytes(piece)
+            self._bytes += size
             if batch.num_rows or self._rows >= MAX_FRAGMENT_ROWS or self._bytes >= self._heap_bytes:
                 self._flush()
 
@@ -169,15 +176,15 @@ class TableWriter:
     ) -> None:
         self.abort()
 
-    def _room(self, batch: pa.RecordBatch) -> int:
-        """How many of the batch's rows the heap being collected still takes; at least one.
+    def _room(self, rows: int, size: int) -> int:
+        """How many of so many rows, which take `size` bytes, the heap still takes; at least one.
 
         Where it must cut, it cuts at a vector's end, so that no fragment but the last has a short vector.
         """
-        rows_by_bytes = (self._heap_bytes - self._bytes) * batch.num_rows // max(_plain_bytes(batch), 1)
+        rows_by_bytes = (self._heap_bytes - self._bytes) * rows // max(size, 1)
         room = min(rows_by_bytes, MAX_FRAGMENT_ROWS - self._rows)
-        if room >= batch.num_rows:
-            return batch.num_rows
+        if room >= rows:
+            return rows
         whole = (self._rows + room) // VECTOR_ROWS * VECTOR_ROWS - self._rows
         return whole if whole > 0 else VECTOR_ROWS - self._rows % VECTOR_ROWS
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Final, Generic
 
-import pyarrow as pa
-
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.ordered_map import ordered_map
@@ -20,7 +18,7 @@ from bamquery.plan.expressions import Expression, referenced_columns
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Scan
 from bamquery.plan.rewriting import renumber
-from bamquery.storage.ingest.sources.source import BATCH_BYTES
+from bamquery.storage.ingest.sources.source import BATCH_BYTES, DeferredBatch
 
 _LEAST_BATCH: Final = 1 << 20
 """Bytes: where memory is scarce each thread works on a batch, and one costs some time by itself."""
@@ -79,32 +77,23 @@ class FileScan(Operator[Frame], Generic[Frame]):
             files = files_to_read(self._source, conditions, files)
             self._note(files)
 
-        def read(batch: pa.RecordBatch) -> Frame:
-            frame = context.device.from_arrow(batch)
+        def read(batch: DeferredBatch) -> tuple[int, int, Frame]:
+            frame = context.device.from_arrow(batch.load())
             if self._predicate is not None:
                 frame = context.device.filter(frame, self._predicate)
-            return context.device.select(frame, self._outputs)
+            return batch.rows, batch.bytes, context.device.select(frame, self._outputs)
 
         names = [self._source.schema.field(column).name for column in self._wanted]
         batch_bytes = max(int(BATCH_BYTES * context.memory.share), _LEAST_BATCH)
-        batches = self._count_batches(names, files, batch_bytes)
+        batches = self._source.deferred_batches(names, files, batch_bytes)
         frames = ordered_map(context, read, batches, threads=context.stepping_threads)
         try:
-            yield from frames
+            for rows, size, frame in frames:
+                self._position.rows_scanned += rows
+                self._position.bytes_scanned += size
+                yield frame
+                del frame  # nobody keeps it while the next one is made
         finally:
             frames.close()
-            batches.close()
-
-    def _count_batches(
-        self, names: Sequence[str], files: Sequence[int] | None, batch_bytes: int
-    ) -> Generator[pa.RecordBatch, None, None]:
-        """The source's batches; the profile says how many rows and bytes they are."""
-        batches = self._source.batches(names, files, batch_bytes)
-        try:
-            for batch in batches:
-                self._position.rows_scanned += batch.num_rows
-                self._position.bytes_scanned = self._source.bytes_read
-                yield batch
-        finally:
             if isinstance(batches, Generator):
                 batches.close()

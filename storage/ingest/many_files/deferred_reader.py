@@ -14,6 +14,7 @@ from bamquery.errors import IngestError
 from bamquery.storage.format.storable_types import DataType
 from bamquery.storage.ingest.many_files.unified_schema import ReaderSchema, unify
 from bamquery.storage.ingest.sources.column_names import names_in_file
+from bamquery.storage.ingest.sources.deferred_chunks import DeferredChunk, deferred_chunks
 from bamquery.storage.ingest.sources.source import BATCH_BYTES, Chunk, SourceReader
 from bamquery.text.identifiers import fold_case
 
@@ -69,6 +70,13 @@ def _schema(readers: Sequence[SourceReader], *, fills: bool) -> pa.Schema:
     return unify(found).schema
 
 
+def _with_nulls(places: Sequence[int | None], chunk: Chunk) -> pa.RecordBatch:
+    found = iter(chunk.batch.columns)
+    rows = chunk.batch.num_rows
+    arrays: list[pa.Array[Any]] = [pa.nulls(rows) if place is None else next(found) for place in places]
+    return pa.RecordBatch.from_arrays(arrays, [str(i) for i in range(len(arrays))])
+
+
 def _itself(reader: SourceReader) -> SourceReader:
     return reader
 
@@ -118,21 +126,20 @@ class FittedReader:
         Raises:
             IngestError: also where the file lacks a column.
         """
+        for chunk in self.read_deferred(columns, types, batch_bytes):
+            yield chunk.load()
+
+    def read_deferred(
+        self, columns: Sequence[int], types: Sequence[DataType], batch_bytes: int
+    ) -> Iterator[DeferredChunk]:
+        """See `DeferringReader.read_deferred`; raises as `read`."""
         reader = self._open()
         known = self.places(reader)
         places = [known[column] for column in columns]
         read = [(place, type_) for place, type_ in zip(places, types, strict=True) if place is not None]
-        for chunk in reader.read([place for place, _ in read], [type_ for _, type_ in read], batch_bytes):
-            if len(read) == len(columns):
-                yield chunk
-                continue
-            found = iter(chunk.batch.columns)
-            rows = chunk.batch.num_rows
-            arrays: list[pa.Array[Any]] = [
-                pa.nulls(rows) if place is None else next(found) for place in places
-            ]
-            batch = pa.RecordBatch.from_arrays(arrays, [str(i) for i in range(len(arrays))])
-            yield Chunk(batch, chunk.place, chunk.first_row, chunk.bytes, chunk.group)
+        own, kinds = [place for place, _ in read], [type_ for _, type_ in read]
+        for chunk in deferred_chunks(reader, own, kinds, batch_bytes):
+            yield chunk if len(read) == len(columns) else chunk.map(partial(_with_nulls, places))
 
     def places(self, reader: SourceReader) -> list[int | None]:
         """Where the file has each column of the schema.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +16,14 @@ from bamquery.storage.ingest.arrow.convert import INTERVAL, convert_chunk
 from bamquery.storage.ingest.many_files.unified_schema import ReaderSchema, unify
 from bamquery.storage.ingest.many_files.virtual_columns import VirtualColumnsReader
 from bamquery.storage.ingest.sources.column_names import names_in_file, names_in_object
-from bamquery.storage.ingest.sources.source import BATCH_BYTES, BATCH_ROWS, Chunk, SourceReader
+from bamquery.storage.ingest.sources.deferred_chunks import DeferredChunk, deferred_chunks, known_chunk
+from bamquery.storage.ingest.sources.source import (
+    BATCH_BYTES,
+    BATCH_ROWS,
+    Chunk,
+    DeferredBatch,
+    SourceReader,
+)
 from bamquery.text.identifiers import fold_case, suggestion
 
 
@@ -158,19 +166,27 @@ class UnifiedSource:
         batch_bytes: int = BATCH_BYTES,
     ) -> Iterator[pa.RecordBatch]:
         """See `IngestSource`."""
+        self.bytes_read = 0
+        for batch in self.deferred_batches(columns, files, batch_bytes):
+            self.bytes_read += batch.bytes
+            yield batch.load()
+
+    def deferred_batches(
+        self,
+        columns: Sequence[str] | None = None,
+        files: Sequence[int] | None = None,
+        batch_bytes: int = BATCH_BYTES,
+    ) -> Iterator[DeferredBatch]:
+        """See `IngestSource`."""
         chosen = range(len(self.schema)) if columns is None else _positions(self.schema, columns)
         target = pa.schema([self.schema.field(i) for i in chosen])
         for field in target:
             if isinstance(field.type, UnreadableType):
                 raise IngestError(f"{self.name}: {field.type.reason}")
-        self.bytes_read = 0
         for number in range(len(self._readers)) if files is None else files:
             check_cancelled()  # files without rows give nobody else a chance to
             mapping = self._mapping[number]
-            for chunk in _read_all(self._readers[number], [mapping[i] for i in chosen], target, batch_bytes):
-                self.bytes_read += chunk.bytes
-                for first in range(0, chunk.batch.num_rows, BATCH_ROWS):
-                    yield chunk.batch.slice(first, BATCH_ROWS)
+            yield from _read_all(self._readers[number], [mapping[i] for i in chosen], target, batch_bytes)
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:
@@ -185,16 +201,33 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
 
 def _read_all(
     reader: SourceReader, positions: Sequence[int | None], target: pa.Schema, batch_bytes: int
-) -> Iterator[Chunk]:
+) -> Iterator[DeferredBatch]:
     """The reader's rows converted to `target`, whose column i is the reader's column `positions[i]`."""
     wanted = [(i, field.type) for i, field in zip(positions, target, strict=True) if i is not None]
     distinct = dict(wanted)
     place = {position: i for i, position in enumerate(distinct)}
     places = [None if i is None else place[i] for i in positions]
-    for chunk in reader.read(list(distinct), list(distinct.values()), batch_bytes):
-        if chunk.batch.num_rows:
-            batch = convert_chunk(chunk, places, target, reader)
-            yield Chunk(batch, chunk.place, chunk.first_row, chunk.bytes)
+    for chunk in deferred_chunks(reader, list(distinct), list(distinct.values()), batch_bytes):
+        for piece in _small_chunks(chunk):
+            yield DeferredBatch(piece.rows, piece.bytes, partial(_convert, piece, places, target, reader))
+
+
+def _small_chunks(chunk: DeferredChunk) -> Iterator[DeferredChunk]:
+    """The chunk's rows, not too many at once; none where there are none."""
+    if 0 < chunk.rows <= BATCH_ROWS:
+        yield chunk
+    elif chunk.rows:
+        whole = chunk.load()
+        for first in range(0, chunk.rows, BATCH_ROWS):
+            rows = whole.batch.slice(first, BATCH_ROWS)
+            size = 0 if first else whole.bytes
+            yield known_chunk(Chunk(rows, whole.place, whole.first_row + first, size, whole.group))
+
+
+def _convert(
+    chunk: DeferredChunk, places: Sequence[int | None], target: pa.Schema, reader: SourceReader
+) -> pa.RecordBatch:
+    return convert_chunk(chunk.load(), places, target, reader)
 
 
 def _require_known(names: Sequence[str], readers: Sequence[SourceReader]) -> None:

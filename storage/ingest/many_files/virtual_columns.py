@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from bamquery.errors import IngestError
 from bamquery.statement_context.cancellation import check_each
 from bamquery.storage.format.storable_types import DataType
 from bamquery.storage.ingest.many_files.hive_partitions import PartitionColumn
+from bamquery.storage.ingest.sources.deferred_chunks import DeferredChunk, deferred_chunks
 from bamquery.storage.ingest.sources.formats import Format
 from bamquery.storage.ingest.sources.options import (
     FILE_INDEX,
@@ -146,18 +148,26 @@ class VirtualColumnsReader:
         self, columns: Sequence[int], types: Sequence[DataType], batch_bytes: int = BATCH_BYTES
     ) -> Iterator[Chunk]:
         """See `SourceReader.read`."""
+        for chunk in self.read_deferred(columns, types, batch_bytes):
+            yield chunk.load()
+
+    def read_deferred(
+        self, columns: Sequence[int], types: Sequence[DataType], batch_bytes: int
+    ) -> Iterator[DeferredChunk]:
+        """See `DeferringReader.read_deferred`."""
         own = [(i, type_) for i, type_ in zip(columns, types, strict=True) if i not in self._made]
         before = 0
-        for chunk in self._wrapped.read([i for i, _ in own], [type_ for _, type_ in own], batch_bytes):
-            arrays = iter(chunk.batch.columns)
-            wanted = [
-                _array(self._made[i], chunk, before) if i in self._made else next(arrays) for i in columns
-            ]
-            before += chunk.batch.num_rows
-            batch = chunk.batch.select([])
-            if wanted:
-                batch = pa.RecordBatch.from_arrays(wanted, [str(i) for i in range(len(wanted))])
-            yield Chunk(batch, chunk.place, chunk.first_row, chunk.bytes, chunk.group)
+        places, kinds = [i for i, _ in own], [type_ for _, type_ in own]
+        for chunk in deferred_chunks(self._wrapped, places, kinds, batch_bytes):
+            yield chunk.map(partial(self._with_made, columns, before))
+            before += chunk.rows
+
+    def _with_made(self, columns: Sequence[int], before: int, chunk: Chunk) -> pa.RecordBatch:
+        arrays = iter(chunk.batch.columns)
+        wanted = [_array(self._made[i], chunk, before) if i in self._made else next(arrays) for i in columns]
+        if not wanted:
+            return chunk.batch.select([])
+        return pa.RecordBatch.from_arrays(wanted, [str(i) for i in range(len(wanted))])
 
 
 def _array(made: VirtualColumn, chunk: Chunk, before: int) -> pa.Array[Any]:

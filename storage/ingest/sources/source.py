@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -98,6 +98,34 @@ class IngestSource(Protocol):
                 column. Also on a second pass over a stream that can be consumed only once.
         """
         ...
+
+    def deferred_batches(
+        self,
+        columns: Sequence[str] | None = None,
+        files: Sequence[int] | None = None,
+        batch_bytes: int = BATCH_BYTES,
+    ) -> Iterator[DeferredBatch]:
+        """As `batches`, for several threads: each batch is read or converted by the one that loads it.
+
+        `bytes_read` counts nothing of them.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DeferredBatch:
+    """A batch of a source, which need not be read yet.
+
+    Attributes:
+        rows: how many it has.
+        bytes: how much of the source's size it stands for.
+        load: gives it, once, or raises what `IngestSource.batches` does; by any thread, and threads may load
+            several batches at the same time.
+    """
+
+    rows: int
+    bytes: int
+    load: Callable[[], pa.RecordBatch]
 
 
 def readable(schema: pa.Schema) -> pa.Schema:

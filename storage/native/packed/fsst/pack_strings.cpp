@@ -6,12 +6,17 @@
 #include <limits>
 #include <memory>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include "driver/native/crc32c.hpp"
+#include "driver/native/threads/shared_work.hpp"
 #include "storage/native/packed/fsst/matcher.hpp"
 
 namespace bamquery {
 namespace {
+
+constexpr std::int64_t kLeastRows = 4 * kPackedVectorRows;  // of a thread's part: a few hundred microseconds
 
 // Writes the codes of one string behind `out`, at most two bytes for each; `readable` bytes may be loaded.
 std::uint8_t* compress(const Matcher& matcher, const std::uint8_t* from, std::size_t length,
@@ -127,6 +132,22 @@ class StringPacker {
   std::array<std::uint64_t, kPackedVectorRows> codes_;
 };
 
+// All parts end to end.
+PackedStrings joined(std::vector<PackedStrings> parts) {
+  PackedStrings whole = std::move(parts.front());
+  std::size_t size = 0;
+  for (const PackedStrings& part : parts) size += part.payload.size();
+  whole.payload.reserve(whole.payload.size() + size);
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    PackedStrings& part = parts[i];
+    for (StringVector& vector : part.vectors) vector.offset += whole.payload.size();
+    whole.payload.insert(whole.payload.end(), part.payload.begin(), part.payload.end());
+    whole.vectors.insert(whole.vectors.end(), part.vectors.begin(), part.vectors.end());
+    whole.crcs.insert(whole.crcs.end(), part.crcs.begin(), part.crcs.end());
+  }
+  return whole;
+}
+
 }  // namespace
 
 PackedStrings pack_strings(const SymbolTable& table, std::span<const std::int64_t> offsets,
@@ -138,16 +159,26 @@ PackedStrings pack_strings(const SymbolTable& table, std::span<const std::int64_
     }
   }
   const std::size_t rows = offsets.size() - 1;
-  PackedStrings packed;
-  packed.payload.reserve(static_cast<std::size_t>(offsets.back() - offsets.front()) / 2 + 2 * rows);
-  const auto packer = std::make_unique<StringPacker>(*matcher, offsets, data, data_start, Bits{validity, 0});
-  for (std::size_t first = 0; first < rows; first += kPackedVectorRows) {
-    const auto of_vector = static_cast<std::uint32_t>(std::min<std::size_t>(kPackedVectorRows, rows - first));
-    const std::size_t start = packed.payload.size();
-    packed.vectors.push_back(packer->pack(first, of_vector, packed.payload));
-    packed.crcs.push_back(crc32c({packed.payload.data() + start, packed.payload.size() - start}));
-  }
-  return packed;
+  const auto pack_rows = [&](std::size_t begin, std::size_t count, PackedStrings& packed) {
+    packed.payload.reserve(static_cast<std::size_t>(offsets[begin + count] - offsets[begin]) / 2 + 2 * count);
+    const auto packer =
+        std::make_unique<StringPacker>(*matcher, offsets, data, data_start, Bits{validity, 0});
+    for (std::size_t first = begin; first < begin + count; first += kPackedVectorRows) {
+      const auto of_vector =
+          static_cast<std::uint32_t>(std::min<std::size_t>(kPackedVectorRows, begin + count - first));
+      const std::size_t start = packed.payload.size();
+      packed.vectors.push_back(packer->pack(first, of_vector, packed.payload));
+      packed.crcs.push_back(crc32c({packed.payload.data() + start, packed.payload.size() - start}));
+    }
+  };
+  const std::int64_t parts = worth_parts(static_cast<std::int64_t>(rows), kLeastRows);
+  std::vector<PackedStrings> packed(static_cast<std::size_t>(parts));
+  share_items(static_cast<std::int64_t>(rows), parts, kPackedVectorRows,
+              [&](std::int64_t part, std::int64_t first, std::int64_t count) {
+                pack_rows(static_cast<std::size_t>(first), static_cast<std::size_t>(count),
+                          packed[static_cast<std::size_t>(part)]);
+              });
+  return joined(std::move(packed));
 }
 
 }  // namespace bamquery

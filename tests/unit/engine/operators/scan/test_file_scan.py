@@ -21,7 +21,7 @@ from bamquery.errors import IngestError
 from bamquery.plan.expressions import Call, ColumnRef, Expression, Literal
 from bamquery.plan.nodes import Scan
 from bamquery.storage.ingest import open_source
-from bamquery.storage.ingest.sources.source import IngestSource
+from bamquery.storage.ingest.sources.source import DeferredBatch, IngestSource
 from tests.stored import numbers
 
 ROWS = 10_000
@@ -109,11 +109,11 @@ class AskedSource:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
 
-    def batches(
+    def deferred_batches(
         self, columns: list[str], files: list[int] | None, batch_bytes: int
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Iterator[DeferredBatch]:
         self.batch_bytes.append(batch_bytes)
-        return self._source.batches(columns, files, batch_bytes)
+        return self._source.deferred_batches(columns, files, batch_bytes)
 
 
 @pytest.mark.parametrize("threads", [1, 8, 64])

@@ -51,7 +51,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_the_numbers_are_those_of_arrow(path: Path) -> None:
     whole = pq.read_metadata(path)
-    assert column_chunks(path) == [
+    assert list(column_chunks(path)) == [
         [(chunk.total_uncompressed_size, chunk.has_dictionary_page) for chunk in chunks]
         for chunks in (
             [whole.row_group(group).column(leaf) for leaf in range(whole.num_columns)]
@@ -85,17 +85,17 @@ def test_members_that_are_not_known_are_gone_past(tmp_path: Path, member: bytes)
     groups = b"\x09\x08\x1c\x19\x1c\x3c" + metadata + bytes(2)
     path = tmp_path / "x"
     path.write_bytes(framed(member + within + groups + b"\x00"))
-    assert column_chunks(path) == [[(7, True)]]
+    assert list(column_chunks(path)) == [[(7, True)]]
 
 
 def test_what_is_left_out_is_nothing(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(framed(b"\x00"))
-    assert column_chunks(path) == []
+    assert list(column_chunks(path)) == []
     path.write_bytes(framed(b"\x49\x1c\x19\x1c\x00\x00\x00"))
-    assert column_chunks(path) == [[(0, False)]]
+    assert list(column_chunks(path)) == [[(0, False)]]
     path.write_bytes(framed(b"\x49\x1c\x19\x1c\x3c\x66\x0d\x00\x00\x00\x00"))  # -7 bytes
-    assert column_chunks(path) == [[(0, False)]]
+    assert list(column_chunks(path)) == [[(0, False)]]
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_damage(tmp_path: Path, footer: bytes, message: str) -> None:
     path = tmp_path / "x"
     path.write_bytes(framed(footer))
     with pytest.raises(IngestError, match=message):
-        column_chunks(path)
+        list(column_chunks(path))
 
 
 def test_every_beginning_of_a_footer_is_damaged(path: Path) -> None:
@@ -127,7 +127,7 @@ def test_every_beginning_of_a_footer_is_damaged(path: Path) -> None:
     for length in range(0, len(footer), 7):
         path.write_bytes(framed(footer[:length]))
         with pytest.raises(IngestError, match="ends within a value"):
-            column_chunks(path)
+            list(column_chunks(path))
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"\x01\x00\x00\x00PAR1", b"PAR1\x00\x00\x00\x00PAR2"])
@@ -135,7 +135,7 @@ def test_files_that_are_cut_off(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x"
     path.write_bytes(content)
     with pytest.raises(IngestError, match="cut off"):
-        column_chunks(path)
+        list(column_chunks(path))
 
 
 def required(footer: bytes) -> bytes:

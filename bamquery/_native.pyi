@@ -258,14 +258,16 @@ def pick_rows(
     rows: NDArray[np.int64],
     divisor: int,
     origin: int,
+    begins: NDArray[np.int64],
     positions: NDArray[np.int64],
     values: Buffer,
     bitmap: Buffer | None,
 ) -> int:
     """Decode some rows of vectors in memory; returns how many are null.
 
-    `positions` ascend: places among the vectors' rows, end to end. Otherwise as `unpack_vectors`, for as many
-    rows as there are positions; `bitmap` must be given where a vector has nulls.
+    `positions` ascend: each vector's rows are those from its own of `begins` on, which ascend. Otherwise as
+    `unpack_vectors`, for as many rows as there are positions; `bitmap` must be given where a vector has
+    nulls.
 
     ValueError: parameters are impossible, or there is no such position.
     """

@@ -34,6 +34,8 @@ Kind: TypeAlias = Any
 # The stubs' overloads choose by types that are known at run time only.
 _pa: Any = pa
 
+_NULL: Final = pa.null().id
+
 _LONG: Final = 64 << 20
 """Bytes from which a call is made so that Ctrl-C need not wait for its end: it takes a tenth of a second."""
 _SLOW: Final = MappingProxyType({"match_substring_regex": 1 << 16, "replace_substring_regex": 1 << 16})
@@ -145,6 +147,9 @@ def string_offsets(column: Column) -> NDArray[np.int64]:
 
 def nulls(rows: int, kind: pa.DataType) -> Column:
     """`rows` nulls."""
+    if kind.id == _NULL:  # of which Arrow would make a bitmap first
+        untyped: Column = _pa.Array.from_buffers(kind, rows, [None])
+        return untyped
     column: Column = _pa.nulls(rows, kind)
     return column
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from bamquery import _native as native
 
@@ -70,6 +72,17 @@ def append(columns: Sequence[Column]) -> Column | None:
     values = pa.allocate_buffer(rows * kind.bit_width // 8)
     native.append_values([_parts(column) for column in held], kind.bit_width, values, bitmap)
     return _array(kind, rows, [bitmap, values], nulls)
+
+
+def append_numbers(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """All numbers of arrays of one type."""
+    rows, kind = sum(map(len, columns)), columns[0].dtype
+    if rows < _LEAST or kind.kind not in "biuf" or any(column.dtype != kind for column in columns):
+        return np.concatenate(columns)
+    found = np.empty(rows, kind)
+    parts = [(None, np.ascontiguousarray(column), 0, len(column)) for column in columns]
+    native.append_values(parts, 8 * kind.itemsize, found, None)
+    return found
 
 
 def _bits(column: Column) -> int:

@@ -24,6 +24,7 @@ from bamquery.statement_context.thread_budget import ThreadBudget, working_for
 MOST_STEPPING: Final = 8
 """Threads of a query that go from step to step in Python at most: each of more would wait for its lock longer
 than it works. Native calls share their work with all of the query's threads."""
+_FEW: Final = 3
 
 
 @dataclass
@@ -83,6 +84,15 @@ class ExecutionContext(Generic[Frame]):
     def stepping_threads(self) -> int:
         """As `threads`, whatever computes: of a GPU's query those that read and write files."""
         return min(self.settings.effective_threads, MOST_STEPPING)
+
+    def most_in_flight(self, threads: int) -> int:
+        """Items that so many threads work on, or whose answers wait for their turn, at most.
+
+        The thread that takes answers works on items, too, and hands nothing over meanwhile: of more than a
+        few threads others would stand still. Answers weigh less than what they are made of, but not nothing:
+        where memory is short it is one more than there are threads.
+        """
+        return 2 * threads if threads > _FEW and self.memory.share == 1 else threads + 1
 
     @contextmanager
     def current(self) -> Iterator[None]:

@@ -30,11 +30,11 @@ def ordered_map(
 ) -> Generator[Answer, None, None]:
     """`function(item)` for every item, computed by the query's threads, yielded in the items' order.
 
-    Items are taken by the calling thread, one as soon as fewer than `in_flight` (None: one more than
-    there are threads) are in work or wait to be yielded; rather than wait for an answer it works on one, too.
-    An exception surfaces in its item's place. Closing the generator drops what has not begun and waits for
-    what has, so nothing touches the items afterwards; it does not close `items`. Between items freed memory
-    is given back where it is scarce.
+    Items are taken by the calling thread, one as soon as fewer than `in_flight` (None: see
+    `ExecutionContext.most_in_flight`) are in work or wait to be yielded; rather than wait for an answer it
+    works on one, too. An exception surfaces in its item's place. Closing the generator drops what has not
+    begun and waits for what has, so nothing touches the items afterwards; it does not close `items`. Between
+    items freed memory is given back where it is scarce.
 
     Args:
         context: whose threads work.
@@ -62,7 +62,7 @@ def ordered_map(
         context.memory.relieve_thread()
         return answer
 
-    bound = in_flight if in_flight is not None else threads + 1
+    bound = in_flight if in_flight is not None else context.most_in_flight(threads)
     pending: deque[_Task[Item, Answer]] = deque()
     kept: _Task[Item, Answer] | None = None
 

@@ -62,8 +62,8 @@ class StoredVectors(ABC):
         ...
 
     @abstractmethod
-    def pick(self, positions: NDArray[np.int64]) -> pa.Array[Any]:
-        """The values at ascending positions.
+    def pick(self, rows: NDArray[np.int64]) -> pa.Array[Any]:
+        """The values of ascending rows of the fragment, all of which are there.
 
         Raises:
             CorruptionError: bytes cannot be a column.

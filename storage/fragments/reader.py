@@ -69,7 +69,7 @@ class FragmentReader:
             return self._finish(column, array, counters)
         vectors, positions = locate(rows)
         if isinstance(stored, FsstColumn):
-            return self.decode(column, self.read_packed(column, vectors, counters), positions, counters)
+            return self.decode(column, self.read_packed(column, vectors, counters), rows, counters)
         array = self.stream(column, vectors, counters)
         if len(array) == len(rows):
             return array
@@ -102,18 +102,18 @@ class FragmentReader:
         self,
         column: str,
         packed: StoredVectors,
-        positions: NDArray[np.int64] | None,
+        rows: NDArray[np.int64] | None,
         counters: ReadCounters,
     ) -> pa.Array[Any]:
-        """Values of what `read_packed` gave: those at ascending positions among its rows; None: all."""
-        array = packed.decode() if positions is None else packed.pick(positions)
+        """Values of what `read_packed` gave: those of ascending rows, which are among its own; None: all."""
+        array = packed.decode() if rows is None else packed.pick(rows)
         return self._finish(column, array, counters)
 
     def string_bytes(
         self,
         column: str,
         packed: PackedVectors,
-        positions: NDArray[np.int64] | None,
+        rows: NDArray[np.int64] | None,
         counters: ReadCounters,
     ) -> int:
         """Bytes of strings that `decode` would give; 0 of columns of another type."""
@@ -121,7 +121,7 @@ class FragmentReader:
             return 0
         dictionary: Any = self.dictionary(column, counters)
         lengths: Any = pc.binary_length(dictionary)
-        codes: Any = packed.decode() if positions is None else packed.pick(positions)
+        codes: Any = packed.decode() if rows is None else packed.pick(rows)
         if not len(lengths) or codes.null_count == len(codes):
             return 0
         # Codes that are none are found out where strings are made of them.

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -145,7 +146,10 @@ void test_hostile(const KindOf& kind) {
       taken.push_back(row);
       if (random_bits() % (row < 1024 ? 2 : 40) == 0) picked.push_back(row);
     }
-    pick_rows(kind.kind, payload, starts, parameters, counts, scale, picked, values.get(), bitmap.get());
+    std::vector<std::int64_t> begins(counts.size());
+    std::exclusive_scan(counts.begin(), counts.end(), begins.begin(), std::int64_t{0});
+    pick_rows(kind.kind, payload, starts, parameters, counts, begins, scale, picked, values.get(),
+              bitmap.get());
     const PackedRows packed(kind.kind, parameters, rows, static_cast<std::int64_t>(bytes));
     std::vector<std::int64_t> places(taken.size());
     packed.places(taken, places.data());

@@ -15,6 +15,7 @@ from bamquery import _native as native
 from bamquery.engine.cpu.frame_memo import memoize
 from bamquery.engine.cpu.frames import concatenate_columns
 from bamquery.engine.cpu.kernels import Column, boolean_values, compute, validity
+from bamquery.engine.cpu.shared_copies import append_numbers
 from bamquery.engine.pipeline.instructions import AggregateKind
 from bamquery.plan.expressions import AggregateCall
 from bamquery.statement_context.cancellation import check_cancelled
@@ -97,7 +98,7 @@ class Accumulator(ABC):
 def concatenate_state_columns(columns: Sequence[StateColumn]) -> StateColumn:
     """One column of several states."""
     if isinstance(columns[0], np.ndarray):
-        return np.concatenate([column for column in columns if isinstance(column, np.ndarray)])
+        return append_numbers([column for column in columns if isinstance(column, np.ndarray)])
     return concatenate_columns([column for column in columns if isinstance(column, pa.Array)])
 
 

@@ -258,8 +258,8 @@ def limb_count(kind: pa.DataType) -> int:
 
 
 def _totals_of_words(words: NDArray[np.int64], kind: pa.DataType) -> Limbs:
-    """Sums in 128 bits as whole numbers where they are such, else as limbs."""
-    whole = native.narrow_sums(words)
+    """Sums as whole numbers where they are such, else as limbs; `words` are one or two of each."""
+    whole = words if words.ndim == 1 else native.narrow_sums(words)
     if whole is not None:
         return (whole,)
     return _split_words(words[:, 0], words[:, 1], limb_count(kind))

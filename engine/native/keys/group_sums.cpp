@@ -1,9 +1,12 @@
 #include "engine/native/keys/group_sums.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <type_traits>
 #include <vector>
+
+#include "engine/native/keys/row_shares.hpp"
 
 namespace bamquery {
 namespace {
@@ -293,16 +296,19 @@ bool merge_limbs(const RowGroups& rows, std::span<const std::int64_t* const> val
   return true;
 }
 
-bool join_limbs(std::span<const std::int64_t* const> limbs, std::int64_t count, std::int64_t* words) {
+namespace {
+
+bool join_some(std::span<const std::int64_t* const> limbs, std::int64_t begin, std::int64_t end,
+               std::int64_t* words) {
   bool fits = true;
   if (limbs.size() == 1) {
-    for (std::int64_t i = 0; i < count; ++i) {
+    for (std::int64_t i = begin; i < end; ++i) {
       words[2 * i] = limbs[0][i];
       words[2 * i + 1] = limbs[0][i] >> 63;
     }
     return true;
   }
-  for (std::int64_t i = 0; i < count; ++i) {
+  for (std::int64_t i = begin; i < end; ++i) {
     UnsignedInt128 number = 0;
     Int128 carry = 0;  // differences of sums have limbs of any sign
     for (std::size_t limb = 0; limb < kNumberLimbs; ++limb) {
@@ -319,6 +325,16 @@ bool join_limbs(std::span<const std::int64_t* const> limbs, std::int64_t count, 
     words[2 * i + 1] = static_cast<std::int64_t>(sum >> 64);
   }
   return fits;
+}
+
+}  // namespace
+
+bool join_limbs(std::span<const std::int64_t* const> limbs, std::int64_t count, std::int64_t* words) {
+  std::atomic<bool> fit = true;
+  share_items(count, worth_shares(count), 1, [&](std::int64_t, std::int64_t first, std::int64_t own) {
+    if (!join_some(limbs, first, first + own, words)) fit = false;
+  });
+  return fit;
 }
 
 }  // namespace bamquery

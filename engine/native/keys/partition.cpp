@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "engine/native/keys/row_shares.hpp"
 
@@ -61,49 +63,75 @@ bool hash_strings(std::span<const std::int64_t> offsets, const std::byte* data, 
 }
 
 void hash_rows(std::span<const KeyColumn> columns, std::int64_t rows, std::uint64_t* hashes) {
-  std::fill_n(hashes, rows, 0);
-  for (const KeyColumn& column : columns) {
-    with_values(column, [&]<typename T>(Values<T> values) {
-      for (std::int64_t row = 0; row < rows; ++row) {
-        const T value = values[row];
-        std::uint64_t own = word_of(value);
-        if constexpr (sizeof(T) == 16) {
-          own ^= mix(static_cast<std::uint64_t>(static_cast<UnsignedInt128>(value) >> 64));
+  share_items(rows, worth_shares(rows), 1, [&](std::int64_t, std::int64_t first, std::int64_t count) {
+    std::fill_n(hashes + first, count, 0);
+    for (const KeyColumn& column : columns) {
+      with_values(column, [&]<typename T>(Values<T> values) {
+        for (std::int64_t row = first; row < first + count; ++row) {
+          const T value = values[row];
+          std::uint64_t own = word_of(value);
+          if constexpr (sizeof(T) == 16) {
+            own ^= mix(static_cast<std::uint64_t>(static_cast<UnsignedInt128>(value) >> 64));
+          }
+          if (column.has_nulls() && !column.valid[row]) own = kNull;
+          hashes[row] = mix(hashes[row] * 31 + own);
         }
-        if (column.has_nulls() && !column.valid[row]) own = kNull;
-        hashes[row] = mix(hashes[row] * 31 + own);
-      }
-    });
-  }
+      });
+    }
+  });
 }
 
 void partition_rows(std::span<const std::uint64_t> hashes, int shift, std::span<std::int64_t> ends,
                     std::int64_t* order) {
   const std::uint64_t mask = ends.size() - 1;
-  std::fill(ends.begin(), ends.end(), 0);
-  for (const std::uint64_t hash : hashes) ++ends[(hash >> shift) & mask];
+  const auto rows = static_cast<std::int64_t>(hashes.size());
+  const std::int64_t shares = worth_shares(rows);
+  // Of each share, how many rows each part has of it, and then where the next one of them goes.
+  std::vector<std::int64_t> places(static_cast<std::size_t>(shares) * ends.size());
+  const auto of_share = [&](std::int64_t share) {
+    return std::span(places).subspan(static_cast<std::size_t>(share) * ends.size(), ends.size());
+  };
+  share_items(rows, shares, 1, [&](std::int64_t share, std::int64_t first, std::int64_t count) {
+    const std::span<std::int64_t> own = of_share(share);
+    for (std::int64_t row = first; row < first + count; ++row) {
+      ++own[(hashes[static_cast<std::size_t>(row)] >> shift) & mask];
+    }
+  });
   std::int64_t begin = 0;
-  for (std::int64_t& end : ends) {  // the beginnings, which become ends as rows are placed
-    const std::int64_t own = end;
-    end = begin;
-    begin += own;
+  for (std::size_t part = 0; part < ends.size(); ++part) {
+    for (std::int64_t share = 0; share < shares; ++share) {
+      begin += std::exchange(of_share(share)[part], begin);
+    }
+    ends[part] = begin;
   }
-  for (std::size_t row = 0; row < hashes.size(); ++row) {
-    order[ends[(hashes[row] >> shift) & mask]++] = static_cast<std::int64_t>(row);
-  }
+  share_items(rows, shares, 1, [&](std::int64_t share, std::int64_t first, std::int64_t count) {
+    const std::span<std::int64_t> own = of_share(share);
+    for (std::int64_t row = first; row < first + count; ++row) {
+      order[own[(hashes[static_cast<std::size_t>(row)] >> shift) & mask]++] = row;
+    }
+  });
 }
 
 bool gather_values(const std::byte* values, std::int64_t count, int width,
                    std::span<const std::int64_t> places, std::byte* target) {
   const auto gather = [&]<typename T>(T) {
     const Values<T> from{values};
-    for (const std::int64_t place : places) {
-      if (static_cast<std::uint64_t>(place) >= static_cast<std::uint64_t>(count)) return false;
-      const T value = from[place];
-      std::memcpy(target, &value, sizeof value);
-      target += sizeof value;
-    }
-    return true;
+    const auto rows = static_cast<std::int64_t>(places.size());
+    std::atomic<bool> is_right = true;
+    share_items(rows, worth_shares(rows), 1, [&](std::int64_t, std::int64_t first, std::int64_t own) {
+      std::byte* to = target + static_cast<std::size_t>(first) * sizeof(T);
+      for (const std::int64_t place :
+           places.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(own))) {
+        if (static_cast<std::uint64_t>(place) >= static_cast<std::uint64_t>(count)) {
+          is_right = false;
+          return;
+        }
+        const T value = from[place];
+        std::memcpy(to, &value, sizeof value);
+        to += sizeof value;
+      }
+    });
+    return is_right.load();
   };
   return width == 1   ? gather(std::uint8_t{})
          : width == 2 ? gather(std::uint16_t{})

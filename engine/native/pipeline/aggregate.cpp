@@ -67,16 +67,45 @@ void add_state(AggregateKind kind, AggregateState& state, const AggregateState& 
   }
   for (std::size_t from = 0; from < other.counts.size(); ++from)
     state.counts[number_of(from)] += other.counts[from];
+  if (kind != AggregateKind::kSum) return;
+  const bool stays_narrow =
+      state.sums.empty() && other.sums.empty() && state.narrow_bound + other.narrow_bound <= kMostNarrow;
+  if (stays_narrow) {
+    state.narrow_bound += other.narrow_bound;
+    for (std::size_t from = 0; from < other.narrow.size(); ++from) {
+      state.narrow[number_of(from)] += other.narrow[from];
+    }
+    return;
+  }
+  if (state.sums.empty()) {
+    state.sums.assign(state.narrow.begin(), state.narrow.end());
+    state.narrow = {};
+  }
+  for (std::size_t from = 0; from < other.narrow.size(); ++from)
+    state.sums[number_of(from)] += other.narrow[from];
   for (std::size_t from = 0; from < other.sums.size(); ++from)
     state.sums[number_of(from)] += other.sums[from];
 }
 
 }  // namespace
 
+AggregateState AggregateState::of_none(AggregateKind kind, std::int64_t groups) {
+  const auto all = static_cast<std::size_t>(groups);
+  AggregateState state;
+  state.counts.resize(all);
+  if (kind == AggregateKind::kSum) {
+    state.narrow.resize(all);
+  } else if (kind != AggregateKind::kCount) {
+    state.values.resize(all);
+  }
+  return state;
+}
+
 void AggregateState::resize(std::int64_t groups) {
   const auto all = static_cast<std::size_t>(groups);
   counts.resize(all);
   if (!values.empty()) values.resize(all);
+  if (!narrow.empty()) narrow.resize(all);
   if (!sums.empty()) sums.resize(all);
 }
 
@@ -85,8 +114,8 @@ void AggregateState::add(AggregateKind kind, const AggregateState& other,
   add_state(kind, *this, other, [&](std::size_t group) { return numbers[group]; });
 }
 
-void AggregateState::add(AggregateKind kind, const AggregateState& other) {
-  add_state(kind, *this, other, [](std::size_t group) { return group; });
+void AggregateState::add(AggregateKind kind, const AggregateState& other, std::size_t first) {
+  add_state(kind, *this, other, [&](std::size_t group) { return first + group; });
 }
 
 RowCounter::RowCounter(std::int64_t groups)
@@ -120,7 +149,8 @@ void RowCounter::add(const std::uint32_t* codes, std::int32_t count) {
   for (; i < count; ++i) ++counts[std::size_t{codes[i]} * kLanes];
 }
 
-std::vector<std::int64_t> RowCounter::finish() const {
+std::vector<std::int64_t> RowCounter::finish() {
+  if (lanes_ == 1) return std::move(counts_);
   std::vector<std::int64_t> found(counts_.size() / lanes_);
   for (std::size_t place = 0; place < counts_.size(); ++place) found[place / lanes_] += counts_[place];
   return found;
@@ -131,7 +161,6 @@ Aggregator::Aggregator(const AggregateStep& step, std::int64_t groups)
   const auto all = static_cast<std::size_t>(groups);
   if (step.kind == AggregateKind::kSum) {
     narrow_.resize(all * lanes_);
-    sums_.resize(all);
   } else if (step.kind != AggregateKind::kCount) {
     // Doubles are added in the rows' order, and what comes first among equals stays.
     values_.resize(all);
@@ -144,12 +173,8 @@ void Aggregator::grow(std::int64_t groups) {
   groups_ = groups;
   if (!dropped_.empty()) dropped_.resize(all);
   if (step_.kind == AggregateKind::kSum) {
-    sums_.resize(all);
-    if (groups > kFewGroups && lanes_ > 1) {
-      flush();
-      lanes_ = 1;
-      narrow_.clear();
-    }
+    if (!sums_.empty()) sums_.resize(all);
+    if (groups > kFewGroups) one_lane();
     narrow_.resize(all * lanes_);
   } else if (step_.kind != AggregateKind::kCount) {
     values_.resize(all);
@@ -204,12 +229,13 @@ void Aggregator::count_dropped(const std::uint8_t* kept, const std::uint32_t* co
 
 void Aggregator::add_words(const std::int64_t* words, const std::uint32_t* codes, std::int32_t count) {
   if (codes == nullptr) {
-    sums_[0] += sum_words(words, count);
+    wide_sums()[0] += sum_words(words, count);
     return;
   }
   const std::uint64_t most = bound_words(words, count);
   if (most >= kNarrowWords) {
-    for (std::int32_t i = 0; i < count; ++i) sums_[codes[i]] += words[i];
+    std::vector<WideSum>& sums = wide_sums();
+    for (std::int32_t i = 0; i < count; ++i) sums[codes[i]] += words[i];
     return;
   }
   if (narrow_bound_ + most * kProgramRows > kMostNarrow) flush();
@@ -230,9 +256,26 @@ void Aggregator::add_words(const std::int64_t* words, const std::uint32_t* codes
   for (; i < count; ++i) sums[std::size_t{codes[i]} * kLanes] += words[i];
 }
 
-void Aggregator::flush() {
+void Aggregator::one_lane() {
+  if (lanes_ == 1) return;
   for (std::size_t place = 0; place < narrow_.size(); ++place) {
-    sums_[place / lanes_] += narrow_[place];
+    const std::int64_t sum = narrow_[place];
+    narrow_[place] = 0;
+    narrow_[place / lanes_] += sum;
+  }
+  narrow_.resize(narrow_.size() / lanes_);
+  lanes_ = 1;
+}
+
+std::vector<WideSum>& Aggregator::wide_sums() {
+  if (sums_.empty()) sums_.resize(static_cast<std::size_t>(groups_));
+  return sums_;
+}
+
+void Aggregator::flush() {
+  std::vector<WideSum>& sums = wide_sums();
+  for (std::size_t place = 0; place < narrow_.size(); ++place) {
+    sums[place / lanes_] += narrow_[place];
     narrow_[place] = 0;
   }
   narrow_bound_ = 0;
@@ -263,8 +306,14 @@ void Aggregator::add_extremes(const std::int64_t* words, const std::uint8_t* kep
 }
 
 AggregateState Aggregator::finish(const std::vector<std::int64_t>& rows) {
-  flush();
   AggregateState state;
+  if (!sums_.empty()) {
+    flush();
+  } else {
+    one_lane();
+    state.narrow = std::move(narrow_);
+    state.narrow_bound = narrow_bound_;
+  }
   state.counts = rows;
   for (std::size_t group = 0; group < dropped_.size(); ++group) state.counts[group] -= dropped_[group];
   state.values = std::move(values_);

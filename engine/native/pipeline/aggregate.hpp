@@ -33,7 +33,12 @@ struct AggregateStep {
 struct AggregateState {
   std::vector<std::int64_t> counts;  ///< Rows that counted.
   std::vector<std::int64_t> values;  ///< Words of extremes and of sums of doubles.
+  std::vector<std::int64_t> narrow;  ///< Sums of words, unless these are in `sums`.
   std::vector<WideSum> sums;
+  std::uint64_t narrow_bound = 0;  ///< Of the absolute values of what is in `narrow`: 2^62 at most.
+
+  /// That of no rows.
+  static AggregateState of_none(AggregateKind kind, std::int64_t groups);
 
   /// From now on there are so many groups.
   void resize(std::int64_t groups);
@@ -41,8 +46,8 @@ struct AggregateState {
   /// Takes in that of later rows, of another kind than sums of doubles. `numbers`: the number here of each
   /// group there.
   void add(AggregateKind kind, const AggregateState& other, std::span<const std::uint32_t> numbers);
-  /// The same where groups have the same numbers.
-  void add(AggregateKind kind, const AggregateState& other);
+  /// The same where group 0 there is number `first` here, and so on.
+  void add(AggregateKind kind, const AggregateState& other, std::size_t first);
 };
 
 /// Counts rows by group, for all aggregates together.
@@ -55,7 +60,7 @@ class RowCounter {
 
   /// As `Aggregator::add`.
   void add(const std::uint32_t* codes, std::int32_t count);
-  std::vector<std::int64_t> finish() const;
+  std::vector<std::int64_t> finish();
 
  private:
   std::uint32_t lanes_;
@@ -77,7 +82,9 @@ class Aggregator {
 
  private:
   void count_dropped(const std::uint8_t* kept, const std::uint32_t* codes, std::int32_t count);
+  void one_lane();
   void flush();
+  std::vector<WideSum>& wide_sums();
   void add_words(const std::int64_t* words, const std::uint32_t* codes, std::int32_t count);
   void add_doubles(const std::int64_t* words, const std::uint32_t* codes, std::int32_t count);
   void add_extremes(const std::int64_t* words, const std::uint8_t* kept, const std::uint32_t* codes,
@@ -90,8 +97,8 @@ class Aggregator {
   std::vector<std::int64_t> values_;
   std::vector<std::int64_t> narrow_;  // what is not in `sums_` yet, which cannot overflow
   std::uint64_t narrow_bound_ = 0;    // of the absolute values of what is in them
-  std::vector<WideSum> sums_;
-  std::vector<std::uint8_t> seen_;  // of extremes: groups that have one
+  std::vector<WideSum> sums_;         // empty as long as `narrow_` was enough
+  std::vector<std::uint8_t> seen_;    // of extremes: groups that have one
 };
 
 }  // namespace bamquery

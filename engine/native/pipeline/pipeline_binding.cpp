@@ -165,7 +165,9 @@ py::list list_states(std::vector<AggregateState>& states) {
   py::list found;
   for (AggregateState& state : states) {
     py::object sums = py::none();
-    if (!state.sums.empty()) {
+    if (!state.narrow.empty()) {
+      sums = array_of<std::int64_t>(std::move(state.narrow));
+    } else if (!state.sums.empty()) {
       py::array_t<std::int64_t> words({static_cast<py::ssize_t>(state.sums.size()), py::ssize_t{2}});
       std::memcpy(words.mutable_data(), state.sums.data(), state.sums.size() * sizeof(WideSum));
       sums = std::move(words);

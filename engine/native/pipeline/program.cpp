@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <stdexcept>
+#include <utility>
 
 #include "driver/native/threads/shared_work.hpp"
 #include "engine/native/pipeline/arithmetic.hpp"
@@ -19,6 +20,8 @@ namespace bamquery {
 namespace {
 
 constexpr std::uint32_t kMostRegisters = 1024;
+// Times as many groups as there are that all parts together may have.
+constexpr std::int64_t kMostOverlap = 2;
 // Groups that there is room for before the first one is known.
 constexpr std::int64_t kFirstGroups = 64;
 
@@ -242,6 +245,44 @@ std::vector<RowRun> runs_of(const ProgramRows& rows, std::int64_t least = kLeast
   return runs;
 }
 
+// Rows of a part, and what they are of: `groups` groups from number `first` on.
+struct GroupedRun {
+  RowRun rows;
+  std::uint32_t first;
+  std::int64_t groups;
+};
+
+BAMQUERY_CLONES GroupedRun groups_of(const RowRun& rows, const std::uint32_t* codes) {
+  std::uint32_t least = ~std::uint32_t{0}, most = 0;
+  for (std::int64_t row = rows.row; row < rows.end; ++row) {
+    least = std::min(least, codes[row]);
+    most = std::max(most, codes[row]);
+  }
+  return {rows, least, std::int64_t{most} - least + 1};
+}
+
+// Parts of rows with states of their own. Each has all groups, if these are few; or those that its rows are
+// of, where hardly any are of several parts: so it is where rows come in the order of a key, as they are
+// numbered when they first appear.
+std::vector<GroupedRun> grouped_runs(const ProgramRows& rows, const std::uint32_t* codes,
+                                     std::int64_t groups) {
+  const std::vector<RowRun> fewer = runs_of(rows, std::max(kLeastRows, kRowsEach * groups));
+  const std::vector<RowRun> more = runs_of(rows);
+  std::vector<GroupedRun> runs(more.size());
+  if (codes != nullptr && fewer.size() < more.size()) {
+    share_parts(static_cast<std::int64_t>(more.size()), [&](std::int64_t part) {
+      const auto at = static_cast<std::size_t>(part);
+      runs[at] = groups_of(more[at], codes);
+    });
+    std::int64_t all = 0;
+    for (const GroupedRun& run : runs) all += run.groups;
+    if (all <= kMostOverlap * groups) return runs;
+  }
+  runs.clear();
+  for (const RowRun& run : fewer) runs.push_back({run, 0, groups});
+  return runs;
+}
+
 bool adds_doubles(std::span<const AggregateStep> steps) {
   return std::ranges::any_of(
       steps, [](const AggregateStep& step) { return step.kind == AggregateKind::kSumDoubles; });
@@ -269,18 +310,24 @@ bool Program::run(const ProgramRows& rows, const RowRun& part, Sink&& sink) cons
 std::vector<AggregateState> Program::aggregate(const ProgramRows& rows, const std::uint32_t* codes,
                                                std::int64_t groups) const {
   // Doubles are added in the order of all rows.
-  const std::int64_t least =
-      adds_doubles(aggregates_) ? rows.rows + 1 : std::max(kLeastRows, kRowsEach * groups);
-  const std::vector<RowRun> runs = runs_of(rows, least);
+  const std::vector<GroupedRun> runs = adds_doubles(aggregates_)
+                                           ? std::vector<GroupedRun>{{all_rows(rows), 0, groups}}
+                                           : grouped_runs(rows, codes, groups);
   std::vector<std::vector<AggregateState>> parts(runs.size());
   share_parts(static_cast<std::int64_t>(runs.size()), [&](std::int64_t part) {
+    const auto at = static_cast<std::size_t>(part);
+    const GroupedRun& of_part = runs[at];
     std::vector<Aggregator> aggregators;
     aggregators.reserve(aggregates_.size());
-    for (const AggregateStep& step : aggregates_) aggregators.emplace_back(step, groups);
-    RowCounter counter(groups);
-    const auto at = static_cast<std::size_t>(part);
-    const bool done = run(rows, runs[at], [&](Register* registers, std::int64_t row, std::int32_t count) {
-      const std::uint32_t* const own = codes == nullptr ? nullptr : codes + row;
+    for (const AggregateStep& step : aggregates_) aggregators.emplace_back(step, of_part.groups);
+    RowCounter counter(of_part.groups);
+    std::array<std::uint32_t, kProgramRows> moved;
+    const bool done = run(rows, of_part.rows, [&](Register* registers, std::int64_t row, std::int32_t count) {
+      const std::uint32_t* own = codes == nullptr ? nullptr : codes + row;
+      if (of_part.first > 0) {
+        for (std::int32_t i = 0; i < count; ++i) moved[static_cast<std::size_t>(i)] = own[i] - of_part.first;
+        own = moved.data();
+      }
       counter.add(own, count);
       for (Aggregator& aggregator : aggregators) aggregator.add(registers, own, count);
       return true;
@@ -289,11 +336,24 @@ std::vector<AggregateState> Program::aggregate(const ProgramRows& rows, const st
     const std::vector<std::int64_t> counts = counter.finish();
     for (Aggregator& aggregator : aggregators) parts[at].push_back(aggregator.finish(counts));
   });
-  for (std::size_t part = 1; part < parts.size(); ++part) {
-    if (parts[0].size() < aggregates_.size() || parts[part].size() < aggregates_.size()) return {};
-    for (std::size_t i = 0; i < aggregates_.size(); ++i) parts[0][i].add(aggregates_[i].kind, parts[part][i]);
+  for (const std::vector<AggregateState>& part : parts) {
+    if (part.size() < aggregates_.size()) return {};
   }
-  return std::move(parts[0]);
+  std::vector<AggregateState> states = std::move(parts[0]);
+  if (parts.size() > 1) {
+    share_parts(static_cast<std::int64_t>(states.size()), [&](std::int64_t step) {
+      const auto i = static_cast<std::size_t>(step);
+      const AggregateKind kind = aggregates_[i].kind;
+      if (runs[0].groups < groups) {
+        const AggregateState first = std::exchange(states[i], AggregateState::of_none(kind, groups));
+        states[i].add(kind, first, runs[0].first);
+      }
+      for (std::size_t part = 1; part < parts.size(); ++part) {
+        states[i].add(kind, parts[part][i], runs[part].first);
+      }
+    });
+  }
+  return states;
 }
 
 // Rows of one run by groups of their own.

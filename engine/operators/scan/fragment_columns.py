@@ -80,8 +80,7 @@ class FragmentColumns(Generic[Frame]):
         dense = rows is None or _are_many(len(rows), packed.row_count)
         if dense and isinstance(packed, PackedVectors) and self._stays_packed(column):
             return self._device.from_columns([PackedSelection(packed, rows)])
-        positions = None if rows is None else packed.positions(rows)
-        return self._device.from_columns([self._reader.decode(column, packed, positions, counters)])
+        return self._device.from_columns([self._reader.decode(column, packed, rows, counters)])
 
     def holds_numbers(self, column: str) -> bool:
         """Whether a packed column is numbers, and no codes of a dictionary."""
@@ -146,11 +145,11 @@ class FragmentColumns(Generic[Frame]):
         self,
         column: str,
         packed: PackedVectors,
-        positions: NDArray[np.int64] | None,
+        rows: NDArray[np.int64] | None,
         counters: ReadCounters,
     ) -> int:
         """Bytes of the strings that `decode` would give; 0 of other columns."""
-        return self._reader.string_bytes(column, packed, positions, counters)
+        return self._reader.string_bytes(column, packed, rows, counters)
 
     def fetch_vectors(self, columns: Sequence[str], rows: NDArray[np.int64], counters: ReadCounters) -> Frame:
         """Those rows; the vectors that hold them are read whole and verified."""

@@ -29,9 +29,9 @@ class FsstVectors(StoredVectors):
         """See `StoredVectors.decode`."""
         return self._array(None)
 
-    def pick(self, positions: NDArray[np.int64]) -> pa.Array[Any]:
+    def pick(self, rows: NDArray[np.int64]) -> pa.Array[Any]:
         """See `StoredVectors.pick`."""
-        return self._array(positions)
+        return self._array(self.positions(rows))
 
     def _array(self, positions: NDArray[np.int64] | None) -> pa.Array[Any]:
         place = self.place

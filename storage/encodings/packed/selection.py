@@ -57,4 +57,4 @@ class PackedSelection:
         """
         if self.rows is None:
             return self.packed.decode()
-        return self.packed.pick(self.packed.positions(self.rows))
+        return self.packed.pick(self.rows)

@@ -36,9 +36,9 @@ class PackedVectors(StoredVectors):
         """See `StoredVectors.decode`."""
         return self._array(self.row_count, None)
 
-    def pick(self, positions: NDArray[np.int64]) -> pa.Array[Any]:
+    def pick(self, rows: NDArray[np.int64]) -> pa.Array[Any]:
         """See `StoredVectors.pick`."""
-        return self._array(len(positions), positions)
+        return self._array(len(rows), rows)
 
     def compare(self, condition: KeyCondition) -> tuple[NDArray[np.uint8], int]:
         """A bit for each row, whether it passes, 128 bytes for each vector; and how many rows pass.
@@ -64,16 +64,16 @@ class PackedVectors(StoredVectors):
                 _native.packed_parts(*self._arguments(value_kind(self.place.type)))
             )
 
-    def _array(self, rows: int, positions: NDArray[np.int64] | None) -> pa.Array[Any]:
+    def _array(self, rows: int, ids: NDArray[np.int64] | None) -> pa.Array[Any]:
         place = self.place
         values = pa.allocate_buffer(-(-rows * value_bits(place.type) // 8))
         bitmap = pa.allocate_buffer(-(-rows // 8)) if place.null_counts[self.vectors].any() else None
         arguments = self._arguments(value_kind(place.type))
         with self._name_column_in_errors():
-            if positions is None:
+            if ids is None:
                 nulls = _native.unpack_vectors(*arguments, values, bitmap)
             else:
-                nulls = _native.pick_rows(*arguments, positions, values, bitmap)
+                nulls = _native.pick_rows(*arguments, self.vectors * VECTOR_ROWS, ids, values, bitmap)
         return pa.Array.from_buffers(place.type, rows, [bitmap if nulls else None, values], nulls)
 
     def _arguments(

@@ -105,6 +105,9 @@ py::dict py_packing_sample(const std::string& kind_name, const py::object& value
   return found;
 }
 
+// Rows of a column, beyond any.
+constexpr std::int64_t kMostRows = std::int64_t{1} << 40;
+
 // What a caller says of vectors that lie in one buffer.
 struct VectorsView {
   VectorsView(const py::object& payload_, const RowArray& starts_, const py::object& parameters_,
@@ -151,11 +154,13 @@ std::int64_t py_unpack_vectors(const std::string& kind_name, const py::object& p
 
 std::int64_t py_pick_rows(const std::string& kind_name, const py::object& payload, const RowArray& starts,
                           const py::object& parameters, const RowArray& rows, std::uint64_t divisor,
-                          std::uint64_t origin, const RowArray& positions, const py::object& values,
-                          const py::object& bitmap) {
+                          std::uint64_t origin, const RowArray& begins, const RowArray& positions,
+                          const py::object& values, const py::object& bitmap) {
   const Kind& kind = find_kind(kind_name);
   const VectorsView view(payload, starts, parameters, rows);
-  const auto wanted = as_span(positions);
+  const auto wanted = as_span(positions), first = as_span(begins);
+  require(first.size() == view.rows.size(), "each vector has a first row");
+  for (const std::int64_t row : first) require(row >= 0 && row <= kMostRows, "no row has such a number");
   const ByteView to(values, true);
   const std::optional<ByteView> valid = optional_view(bitmap, true);
   require(plain_bytes(kind, static_cast<std::int64_t>(wanted.size())) <= to.bytes().size(),
@@ -164,8 +169,8 @@ std::int64_t py_pick_rows(const std::string& kind_name, const py::object& payloa
   require_aligned(kind, to.bytes().data());
   const PackedScale scale = scale_of(divisor, origin);
   const py::gil_scoped_release unlocked;
-  return pick_rows(kind.kind, view.payload.bytes(), view.starts, view.vectors, view.rows, scale, wanted,
-                   to.writable().data(),
+  return pick_rows(kind.kind, view.payload.bytes(), view.starts, view.vectors, view.rows, first, scale,
+                   wanted, to.writable().data(),
                    valid ? reinterpret_cast<std::uint8_t*>(valid->writable().data()) : nullptr);
 }
 
@@ -358,7 +363,8 @@ void bind_packed(py::module_& module) {
   module.def("unpack_vectors", &py_unpack_vectors, arg("kind"), arg("payload"), arg("starts"),
              arg("parameters"), arg("rows"), arg("divisor"), arg("origin"), arg("values"), arg("bitmap"));
   module.def("pick_rows", &py_pick_rows, arg("kind"), arg("payload"), arg("starts"), arg("parameters"),
-             arg("rows"), arg("divisor"), arg("origin"), arg("positions"), arg("values"), arg("bitmap"));
+             arg("rows"), arg("divisor"), arg("origin"), arg("begins"), arg("positions"), arg("values"),
+             arg("bitmap"));
   module.def("compare_packed", &py_compare_packed, arg("kind"), arg("payload"), arg("starts"),
              arg("parameters"), arg("rows"), arg("divisor"), arg("origin"), arg("terms"), arg("bounds"),
              arg("nulls_pass"), arg("mask"));

@@ -219,9 +219,9 @@ class CodeReads(Generic[Frame]):
         self, column: str, piece: Piece, packed: PackedVectors, rows: NDArray[np.int64] | None
     ) -> None:
         looked_at = piece.rows if rows is None else len(rows)
-        positions, counters = None if rows is None else packed.positions(rows), ReadCounters()
+        counters = ReadCounters()
         columns = self._readers.get(piece.fragment).columns
-        strings = columns.string_bytes(column, packed, positions, counters)
+        strings = columns.string_bytes(column, packed, rows, counters)
         with self._profile.lock:
             figures = self._profile.columns[column]
             figures.counters += counters

@@ -4,9 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
-#include <numeric>
 #include <stdexcept>
-#include <vector>
 
 #include "driver/native/threads/shared_work.hpp"
 #include "storage/native/packed/decode_values.hpp"
@@ -134,10 +132,9 @@ std::int64_t pick_rows(ValueKind kind, std::span<const std::byte> payload,
 
 std::int64_t pick_rows(ValueKind kind, std::span<const std::byte> payload,
                        std::span<const std::int64_t> starts, std::span<const PackedVector> vectors,
-                       std::span<const std::int64_t> rows, const PackedScale& scale,
-                       std::span<const std::int64_t> positions, std::byte* values, std::uint8_t* bitmap) {
-  std::vector<std::int64_t> begins(rows.size());
-  std::exclusive_scan(rows.begin(), rows.end(), begins.begin(), std::int64_t{0});
+                       std::span<const std::int64_t> rows, std::span<const std::int64_t> begins,
+                       const PackedScale& scale, std::span<const std::int64_t> positions, std::byte* values,
+                       std::uint8_t* bitmap) {
   const auto wanted = static_cast<std::int64_t>(positions.size());
   const std::int64_t looked_at = std::min(wanted, static_cast<std::int64_t>(vectors.size()));
   const std::int64_t parts = worth_parts(wanted + kRowsOfVector * looked_at, kLeastPicked);
@@ -152,7 +149,7 @@ std::int64_t pick_rows(ValueKind kind, std::span<const std::byte> payload,
     const auto behind = std::upper_bound(begins.begin(), begins.end(), own[0]) - begins.begin();
     const auto v = static_cast<std::size_t>(std::max<std::ptrdiff_t>(behind - 1, 0));
     nulls += pick_rows(kind, payload, starts.subspan(v), vectors.subspan(v), rows.subspan(v),
-                       std::span(begins).subspan(v), scale, own, {values, bitmap, first});
+                       begins.subspan(v), scale, own, {values, bitmap, first});
   });
   return nulls;
 }

@@ -12,7 +12,7 @@ import pytest
 
 from bamquery import _native as native
 from bamquery.engine.cpu.kernels import concatenate, take, take_present, take_rows
-from bamquery.engine.cpu.shared_copies import append, gather
+from bamquery.engine.cpu.shared_copies import append, append_numbers, gather
 from bamquery.statement_context.thread_budget import ThreadBudget, working_for
 from tests.unit.shared_threads import THREADS, by_each
 
@@ -214,3 +214,15 @@ STRINGS: Any = (None, np.arange(9), b"12345678", 0, 8)
 def test_arguments_that_do_not_fit(call: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("kind", ["bool", "int32", "int64", "float64", "M8[us]", "longdouble"])
+def test_numbers(kind: str) -> None:
+    """Also where they have gaps, or are few."""
+    numbers = _numbers().astype(kind)
+    for parts in ([numbers, numbers[::2], numbers[:0], numbers[:3]], [numbers[:5], numbers[7:9]]):
+        for found in by_each(lambda parts=parts: append_numbers(parts)):
+            assert found.dtype == numbers.dtype
+            assert np.array_equal(found, np.concatenate(parts))
+    mixed = append_numbers([numbers, np.ones(3, "float32" if kind != "M8[us]" else "M8[s]")])
+    assert len(mixed) == ROWS + 3

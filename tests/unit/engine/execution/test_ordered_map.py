@@ -44,6 +44,24 @@ def test_no_more_items_are_taken_than_are_in_flight(context: ExecutionContext) -
         assert taken - given < 4
 
 
+@pytest.mark.parametrize(("threads", "limit", "most"), [(2, 64, 3), (5, 64, 10), (5, 1, 6)])
+def test_answers_of_many_threads_may_wait_where_memory_allows_it(threads: int, limit: int, most: int) -> None:
+    """All that can be in work or wait is handed over before the first answer is asked for again."""
+    taken: list[int] = []
+
+    def items() -> Iterator[int]:
+        for item in range(30):
+            taken.append(item)
+            yield item
+
+    with ExecutionContext(CpuDevice(), Settings(threads=threads, memory_limit=limit << 30)) as context:
+        context.memory.announce(1, threads)
+        answers = ordered_map(context, lambda item: item, items())
+        assert next(answers) == 0
+        assert len(taken) == most
+        assert list(answers) == list(range(1, 30))
+
+
 def test_of_many_threads_some_take_steps_and_native_calls_have_the_others() -> None:
     with ExecutionContext(CpuDevice(), Settings(threads=20)) as context, context.current():
         together = threading.Barrier(MOST_STEPPING, timeout=10)

@@ -172,16 +172,19 @@ def test_words(opened: tuple[Fragment, MappedReader], width: int) -> None:
 
 
 @pytest.mark.parametrize("name", [*PACKED, "text"])
+@pytest.mark.parametrize("vectors", [EVERY, EVERY[EVERY % 5 != 1]], ids=["all", "some"])
 @pytest.mark.parametrize("share", [0.01, 0.9, None])
-def test_vectors_in_memory(opened: tuple[Fragment, MappedReader], name: str, share: float | None) -> None:
+def test_vectors_in_memory(
+    opened: tuple[Fragment, MappedReader], name: str, vectors: NDArray[np.int64], share: float | None
+) -> None:
     fragment, reader = opened
-    held = FragmentReader(fragment, reader, verify=True).read_packed(name, EVERY, ReadCounters())
+    held = FragmentReader(fragment, reader, verify=True).read_packed(name, vectors, ReadCounters())
     assert isinstance(held, PackedVectors | FsstVectors)
-    rows = None if share is None else _some_rows(share)
+    rows = _some_rows(1.0 if share is None else share, vectors)
     whole = _table().column(name).combine_chunks()
-    for found in by_each(lambda: held.decode() if rows is None else held.pick(rows)):
+    for found in by_each(lambda: held.decode() if share is None else held.pick(rows)):
         found.validate(full=True)
-        assert found.equals(whole if rows is None else whole.take(pa.array(rows)))
+        assert found.equals(whole.take(pa.array(rows)))
 
 
 @pytest.mark.parametrize("vectors", [EVERY, EVERY[EVERY % 3 == 1]], ids=["all", "some"])
@@ -252,6 +255,18 @@ def test_rows_of_no_vector(opened: tuple[Fragment, MappedReader]) -> None:
                 pytest.raises(CorruptionError, match="none of the vectors"),
             ):
                 select()
+
+
+@pytest.mark.parametrize("missing", [0, 57, 200, 400])
+def test_picked_rows_of_no_vector(opened: tuple[Fragment, MappedReader], missing: int) -> None:
+    """Before, between and behind those that are there."""
+    fragment, reader = opened
+    vectors = EVERY[missing != EVERY]
+    held = FragmentReader(fragment, reader, verify=True).read_packed("number", vectors, ReadCounters())
+    rows = np.union1d(_some_rows(0.5, vectors), [missing * 1024 + 5])
+    for threads in THREADS:
+        with working_for(ThreadBudget(threads)), pytest.raises(CorruptionError, match="position"):
+            held.pick(rows)
 
 
 @pytest.mark.parametrize("name", ["number", "text"])

@@ -34,6 +34,7 @@ from tests.unit.engine.cpu.pipeline.expressions import (
     expressions_of_type,
     written,
 )
+from tests.unit.shared_threads import by_each
 
 _TEXT = pa.large_string()
 _KEYS = (
@@ -213,6 +214,43 @@ def test_many_rows_and_many_groups_are_those_of_numpy() -> None:
             assert least[group] == of_group.min()
         low, high = (int(word) for word in sums[group])
         assert high * 2**64 + low % 2**64 == sum(map(int, of_group))
+
+
+@pytest.mark.parametrize("order", ["of groups", "nearly", "none"])
+@pytest.mark.parametrize("most", [10**6, 2**40, 2**62])
+def test_groups_are_shared(order: str, most: int) -> None:
+    """Parts of rows have states of their own, of their groups or of all; sums have one word or two."""
+    random = np.random.default_rng(5)
+    rows, groups = 400_003, 90_000
+    numbers = np.sort(random.integers(0, groups, rows))
+    if order == "nearly":
+        numbers = np.clip(numbers + random.integers(-300, 300, rows), 0, groups - 1)
+    elif order == "none":
+        random.shuffle(numbers)
+    codes = numbers.astype(np.int32)
+    # Those of a part only are large, so that some parts have sums of two words.
+    values = np.where(np.arange(rows) < rows // 3, 1, most) - random.integers(0, most, rows)
+    bits = np.packbits(random.random(rows) < 0.9, bitorder="little")
+    program = _native.Program(
+        np.array([[Operation.LOAD, 0, 0, 0, 0, 0, 0]]),
+        ["int64"],
+        np.array([[kind, 0, -1] for kind in (1, 0, 3, 4)] + [[0, -1, -1]]),
+        [],
+    )
+    alone, *shared = by_each(lambda: program.aggregate([(values, bits, 0)], rows, codes, groups))
+    kept = np.unpackbits(bits, count=rows, bitorder="little").astype(bool)
+    assert np.array_equal(alone[4][0], np.bincount(codes, minlength=groups))
+    assert np.array_equal(alone[1][0], np.bincount(codes[kept], minlength=groups))
+    of_rows = np.zeros(groups, object)
+    np.add.at(of_rows, codes[kept], values[kept].astype(object))
+    for states in (alone, *shared):
+        for state, other in zip(states, alone, strict=True):
+            assert np.array_equal(state[0], other[0])
+            assert np.array_equal(state[1], other[1])
+        sums = states[0][2]
+        if sums.ndim == 2:
+            sums = sums[:, 1].astype(object) * 2**64 + sums[:, 0].astype(np.uint64).astype(object)
+        assert sums.tolist() == of_rows.tolist()
 
 
 _LOAD = [Operation.LOAD, 0, 0, 0, 0, 0, 0]

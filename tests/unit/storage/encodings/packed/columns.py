@@ -94,7 +94,8 @@ class Packed:
         values = np.full(self.stored_bytes(len(positions)), 0xA5, np.uint8)
         bitmap = np.full(-(-len(positions) // 8), 0xFF, np.uint8)
         vectors = self.data, self.starts, self.parameters, self.vector_rows
-        nulls = _native.pick_rows(self.kind, *vectors, *self.scale, positions, values, bitmap)
+        begins = np.arange(len(self.starts)) * VECTOR_ROWS
+        nulls = _native.pick_rows(self.kind, *vectors, *self.scale, begins, positions, values, bitmap)
         valid = np.unpackbits(bitmap, count=len(positions), bitorder="little").astype(bool)
         assert nulls == len(positions) - valid.sum()
         return plain_values(self.kind, values, len(positions)), valid

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bamquery import _native
 from bamquery.storage.encodings.fsst.parameters import FSST_VECTOR
-from bamquery.storage.files.buffers import view
+from bamquery.storage.files.buffers import concatenate_records, view
 from bamquery.storage.fragments.choose_packing import FORCED, WORTH
 
 _LONG_ROW: Final = 4096
@@ -97,4 +97,4 @@ class StringPacker:
     @property
     def parameters(self) -> NDArray[Any]:
         """Those of all vectors so far."""
-        return np.concatenate(self._parameters)
+        return concatenate_records(self._parameters)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bamquery import _native
 from bamquery.storage.encodings.packed.parameters import PACKED_VECTOR, RAW_BITS, UNIT, payload_starts
-from bamquery.storage.files.buffers import view
+from bamquery.storage.files.buffers import concatenate_records, view
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.format.storable_types import value_kind
 from bamquery.storage.fragments.choose_packing import PackingChoice, choose_packing
@@ -94,7 +94,7 @@ class Packer:
     @property
     def parameters(self) -> NDArray[Any]:
         """Those of all vectors so far."""
-        return np.concatenate(self._parameters)
+        return concatenate_records(self._parameters)
 
     def part_columns(self) -> dict[str, Any]:
         """What the vectors file has of the column's parts; nothing where most vectors have none."""

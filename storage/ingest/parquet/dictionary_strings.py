@@ -35,6 +35,8 @@ def long_strings(
     for name, column in zip(first.schema.names, first.columns, strict=True):
         if isinstance(column, pa.DictionaryArray) and len(column.dictionary):
             strings: Any = column.dictionary
+            if strings.nbytes * rows <= batch_bytes:  # no text is longer than all of them
+                continue
             longest = pc.max(pc.binary_length(strings)).as_py() or 0
             if longest > _SHORT and longest * rows > batch_bytes:
                 found.append(name)

@@ -120,8 +120,8 @@ void RowCounter::add(const std::uint32_t* codes, std::int32_t count) {
   for (; i < count; ++i) ++counts[std::size_t{codes[i]} * kLanes];
 }
 
-std::vector<std::int64_t> RowCounter::finish() const {
-  std::vector<std::int64_t> found(counts_.size() / lanes_);
+LargeVector<std::int64_t> RowCounter::finish() const {
+  LargeVector<std::int64_t> found(counts_.size() / lanes_);
   for (std::size_t place = 0; place < counts_.size(); ++place) found[place / lanes_] += counts_[place];
   return found;
 }
@@ -262,7 +262,7 @@ void Aggregator::add_extremes(const std::int64_t* words, const std::uint8_t* kep
   }
 }
 
-AggregateState Aggregator::finish(const std::vector<std::int64_t>& rows) {
+AggregateState Aggregator::finish(const LargeVector<std::int64_t>& rows) {
   flush();
   AggregateState state;
   state.counts = rows;

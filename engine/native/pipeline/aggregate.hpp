@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "driver/native/memory/large_vector.hpp"
 #include "engine/native/pipeline/registers.hpp"
 
 namespace bamquery {
@@ -31,9 +32,9 @@ struct AggregateStep {
 
 /// What came of an aggregate, a group each. Values of groups without a counted row are 0.
 struct AggregateState {
-  std::vector<std::int64_t> counts;  ///< Rows that counted.
-  std::vector<std::int64_t> values;  ///< Words of extremes and of sums of doubles.
-  std::vector<WideSum> sums;
+  LargeVector<std::int64_t> counts;  ///< Rows that counted.
+  LargeVector<std::int64_t> values;  ///< Words of extremes and of sums of doubles.
+  LargeVector<WideSum> sums;
 
   /// From now on there are so many groups.
   void resize(std::int64_t groups);
@@ -55,11 +56,11 @@ class RowCounter {
 
   /// As `Aggregator::add`.
   void add(const std::uint32_t* codes, std::int32_t count);
-  std::vector<std::int64_t> finish() const;
+  LargeVector<std::int64_t> finish() const;
 
  private:
   std::uint32_t lanes_;
-  std::vector<std::int64_t> counts_;
+  LargeVector<std::int64_t> counts_;
 };
 
 /// Takes in rows vector by vector.
@@ -73,7 +74,7 @@ class Aggregator {
   /// `codes`: each row's group, below the number of groups; null: all are group 0.
   void add(const Register* registers, const std::uint32_t* codes, std::int32_t count);
   /// `rows`: how many each group has, whether they count or not.
-  AggregateState finish(const std::vector<std::int64_t>& rows);
+  AggregateState finish(const LargeVector<std::int64_t>& rows);
 
  private:
   void count_dropped(const std::uint8_t* kept, const std::uint32_t* codes, std::int32_t count);
@@ -86,12 +87,12 @@ class Aggregator {
   AggregateStep step_;
   std::int64_t groups_;
   std::uint32_t lanes_;  // copies of each group's numbers, since rows in a row mostly are of one group
-  std::vector<std::int64_t> dropped_;  // rows of each group that do not count; empty where all do
-  std::vector<std::int64_t> values_;
-  std::vector<std::int64_t> narrow_;  // what is not in `sums_` yet, which cannot overflow
+  LargeVector<std::int64_t> dropped_;  // rows of each group that do not count; empty where all do
+  LargeVector<std::int64_t> values_;
+  LargeVector<std::int64_t> narrow_;  // what is not in `sums_` yet, which cannot overflow
   std::uint64_t narrow_bound_ = 0;    // of the absolute values of what is in them
-  std::vector<WideSum> sums_;
-  std::vector<std::uint8_t> seen_;  // of extremes: groups that have one
+  LargeVector<WideSum> sums_;
+  LargeVector<std::uint8_t> seen_;  // of extremes: groups that have one
 };
 
 }  // namespace bamquery

@@ -8,6 +8,7 @@ PYBIND11_MODULE(_native, module) {
   bamquery::bind_errors(module);
   bamquery::bind_driver(module);
   bamquery::bind_threads(module);
+  bamquery::bind_memory(module);
   bamquery::bind_queues(module);
   bamquery::bind_controller(module);
   bamquery::bind_array(module);

@@ -132,6 +132,24 @@ class ThreadBudget:
     def current() -> ThreadBudget | None:
         """That which the calling thread works for."""
 
+def begin_large_arrays() -> bool:
+    """Large arrays that numpy makes on this thread, in this context, are of the memory that is kept.
+
+    False: somebody has set another allocator, which stays.
+    """
+
+def end_large_arrays() -> None:
+    """They are numpy's own allocator's."""
+
+def keep_large_memory(most: int) -> None:
+    """Keep so many bytes of large arrays that are gone, from now on, and give back what is more."""
+
+def release_large_memory(but: int) -> None:
+    """Give the system what is kept, but for so many bytes."""
+
+def large_memory() -> tuple[int, int]:
+    """Bytes of large arrays' blocks: in use, and kept."""
+
 class PackedColumn:
     """A packed column of a file, for functions that read several."""
 

@@ -6,20 +6,17 @@
 #include <utility>
 #include <vector>
 
+#include "driver/native/memory/large_vector.hpp"
+
 namespace bamquery {
 
 template <typename T>
-struct UnsetAllocator : std::allocator<T> {
+struct UnsetAllocator : LargeAllocator<T> {
   static_assert(std::is_trivially_default_constructible_v<T>);
 
   UnsetAllocator() = default;
   template <typename Other>
   UnsetAllocator(const UnsetAllocator<Other>& /*other*/) noexcept {}
-
-  template <typename Other>
-  struct rebind {
-    using other = UnsetAllocator<Other>;
-  };
 
   // Values that nobody gives are whatever is there.
   void construct(T* /*place*/) noexcept {}

@@ -21,6 +21,8 @@ _pa: Any = pa
 
 _LEAST: Final = 1 << 16
 """Values from which on there is something to share."""
+_LARGE: Final = 1 << 20
+"""Bytes (`large_memory.hpp`)."""
 _FIXED: Final = frozenset(
     kind.id
     for kind in (
@@ -64,12 +66,10 @@ def append(columns: Sequence[Column]) -> Column | None:
     nulls = sum(column.null_count for column in held)
     bitmap = _bitmap(rows) if nulls else None
     if kind.id in _STRINGS:
-        offsets = pa.allocate_buffer(8 * (rows + 1))
-        data = native.append_strings(
-            [_string_parts(one) for one in held], offsets, bitmap, pa.allocate_buffer
-        )
+        offsets = _allocate(8 * (rows + 1))
+        data = native.append_strings([_string_parts(one) for one in held], offsets, bitmap, _allocate)
         return _array(kind, rows, [bitmap, offsets, data], nulls)
-    values = pa.allocate_buffer(rows * kind.bit_width // 8)
+    values = _allocate(rows * kind.bit_width // 8)
     native.append_values([_parts(column) for column in held], kind.bit_width, values, bitmap)
     return _array(kind, rows, [bitmap, values], nulls)
 
@@ -83,6 +83,11 @@ def append_numbers(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
     parts = [(None, np.ascontiguousarray(column), 0, len(column)) for column in columns]
     native.append_values(parts, 8 * kind.itemsize, found, None)
     return found
+
+
+def _allocate(size: int) -> pa.Buffer:
+    """Room for so many bytes; where it is large, of memory that is kept once it is gone (Arrow's is not)."""
+    return pa.allocate_buffer(size) if size < _LARGE else pa.py_buffer(np.empty(size, np.uint8).data)
 
 
 def _bits(column: Column) -> int:
@@ -100,7 +105,7 @@ def _gather_fixed(columns: Sequence[Column], places: tuple[Any, ...], width: int
     bits = [_bits(column) for column in columns]
     given = [_parts(column) for column in columns]
     bitmaps = [None if places[0] is None and one[0] is None else _bitmap(rows) for one in given]
-    values = [pa.allocate_buffer(-(-rows * each // 8)) for each in bits]
+    values = [_allocate(-(-rows * each // 8)) for each in bits]
     nulls = native.gather_columns(given, bits, places, width, values, bitmaps)
     found = []
     for column, bitmap, buffer, missing in zip(columns, bitmaps, values, nulls, strict=True):
@@ -121,8 +126,8 @@ def _gather_strings(column: Column, places: tuple[Any, ...], width: int) -> Colu
     rows = places[3]
     given = _string_parts(column)
     bitmap = None if places[0] is None and given[0] is None else _bitmap(rows)
-    offsets = pa.allocate_buffer(8 * (rows + 1))
-    data, nulls = native.gather_strings(given, places, width, offsets, bitmap, pa.allocate_buffer)
+    offsets = _allocate(8 * (rows + 1))
+    data, nulls = native.gather_strings(given, places, width, offsets, bitmap, _allocate)
     return _array(column.type, rows, [bitmap if nulls else None, offsets, data], nulls)
 
 
@@ -132,7 +137,7 @@ def _array(kind: pa.DataType, rows: int, buffers: Sequence[pa.Buffer | None], nu
 
 
 def _bitmap(rows: int) -> pa.Buffer:
-    return pa.allocate_buffer(-(-rows // 8))
+    return _allocate(-(-rows // 8))
 
 
 def _parts(column: Column) -> tuple[pa.Buffer | None, pa.Buffer | None, int, int]:

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Final, Generic
 
 from bamquery.engine.device import Device, Frame
+from bamquery.engine.execution.large_memory import keep_large_memory, use_large_memory
 from bamquery.engine.execution.memory_budget import MemoryBudget, keep_freed_memory
 from bamquery.engine.execution.string_limits import StringLimits, use_string_limits
 from bamquery.engine.execution.workers import QueryWorkers
@@ -98,13 +99,14 @@ class ExecutionContext(Generic[Frame]):
     def current(self) -> Iterator[None]:
         """This thread works for the query until the end."""
         checks = add_cancellation_check(self.check_cancelled)
-        with use_string_limits(self.string_limits), checks, working_for(self.budget):
+        with use_string_limits(self.string_limits), checks, working_for(self.budget), use_large_memory():
             yield
 
     @contextmanager
     def _worker(self) -> Iterator[None]:
         """One of the other threads works for the query until the end."""
-        with use_string_limits(self.string_limits), use_cancellation_check(self.check_cancelled):
+        check = use_cancellation_check(self.check_cancelled)
+        with use_string_limits(self.string_limits), check, use_large_memory():
             yield
 
     def check_cancelled(self) -> None:
@@ -127,6 +129,8 @@ class ExecutionContext(Generic[Frame]):
 
     def __enter__(self) -> ExecutionContext[Frame]:
         self._deadline = time.monotonic() + (self.settings.statement_timeout or math.inf)
+        if self.device.capabilities.on_host:
+            self.at_end.enter_context(keep_large_memory(self.memory.limit))
         return self
 
     def __exit__(

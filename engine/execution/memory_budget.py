@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from bamquery import _native as native
 from bamquery.closeable import Closeable
 from bamquery.errors import MemoryLimitError
 
@@ -324,6 +325,7 @@ def anonymous_bytes() -> int:
 def release_unused_memory() -> None:
     """Give what allocators keep of freed memory back to the system: it would come on top of the limit."""
     pa.default_memory_pool().release_unused()
+    native.release_large_memory(0)
     if _trim is not None:
         _trim(0)
 

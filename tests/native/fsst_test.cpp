@@ -122,7 +122,7 @@ void check_row(const Column& column, std::size_t row, const Strings& found, std:
   const auto begin = static_cast<std::size_t>(found.offsets[place]);
   const auto length = static_cast<std::size_t>(found.offsets[place + 1]) - begin;
   CHECK(length == expected.size());
-  CHECK(std::memcmp(found.data.get() + begin, expected.data(), length) == 0);
+  CHECK(std::memcmp(found.data.data() + begin, expected.data(), length) == 0);
 }
 
 std::vector<std::int64_t> some_rows(std::size_t rows) {

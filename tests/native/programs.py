@@ -43,6 +43,11 @@ def native(*names: str) -> list[Path]:
     return [NATIVE / f"{name}.cpp" for name in names]
 
 
+def large_memory() -> list[Path]:
+    """Sources of memory that vectors are in."""
+    return native("memory/large_memory")
+
+
 def shared_work() -> list[Path]:
     """Sources of what shares work among threads, which decoding does."""
     return native("threads/shared_work", "threads/thread_budget", "threads/thread_pool")

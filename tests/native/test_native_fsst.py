@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.native.programs import REPOSITORY, build, native, run, sanitizer, shared_work
+from tests.native.programs import REPOSITORY, build, large_memory, native, run, sanitizer, shared_work
 
 PACKED = REPOSITORY / "storage" / "native" / "packed"
 PROGRAM = Path(__file__).with_name("fsst_test.cpp")
 CODES = [
     *(PACKED / f"{name}.cpp" for name in ("codes", "codes_x86", "simd_level")),
     *native("crc32c"),
+    *large_memory(),
     *shared_work(),
 ]
 

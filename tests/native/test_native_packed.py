@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.native.programs import REPOSITORY, build, native, run, sanitizer, shared_work
+from tests.native.programs import REPOSITORY, build, large_memory, native, run, sanitizer, shared_work
 
 PACKED = REPOSITORY / "storage" / "native" / "packed"
 SOURCES = [
     Path(__file__).with_name("packed_test.cpp"),
     *(path for path in sorted(PACKED.rglob("*.cpp")) if "binding" not in path.stem),
     *native("crc32c"),
+    *large_memory(),
     *shared_work(),
 ]
 

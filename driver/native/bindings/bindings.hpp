@@ -14,6 +14,9 @@ void bind_driver(pybind11::module_& module);
 /// How many threads a query may use.
 void bind_threads(pybind11::module_& module);
 
+/// Memory of large arrays, numpy's among them.
+void bind_memory(pybind11::module_& module);
+
 /// Memory of queue pairs, and pools of them for a GPU.
 void bind_queues(pybind11::module_& module);
 

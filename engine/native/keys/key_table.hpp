@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "driver/native/memory/large_vector.hpp"
 #include "engine/native/keys/key_column.hpp"
 #include "engine/native/keys/row_codes.hpp"
 #include "engine/native/keys/zeroed_table.hpp"
@@ -29,8 +30,8 @@ class KeyTable {
 
   /// What rows of the other side have found.
   struct Lookup {
-    std::vector<std::uint32_t> firsts;  ///< the only row, or the place of the first one
-    std::vector<std::uint32_t> counts;  ///< where keys repeat, how many there are
+    LargeVector<std::uint32_t> firsts;  ///< the only row, or the place of the first one
+    LargeVector<std::uint32_t> counts;  ///< where keys repeat, how many there are
     std::int64_t rows = 0;              ///< looked up
     std::int64_t pairs = 0;             ///< found
 

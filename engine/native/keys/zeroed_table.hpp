@@ -1,15 +1,17 @@
-// Memory of tables, zero at first: large ones ask for large pages, which take a third of the time to get and
-// keep scattered accesses from missing their translation, too.
+// Memory of tables, zero at first. Large ones have large pages, which keep scattered accesses from missing
+// their translation, too.
 #pragma once
-
-#include <sys/mman.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <type_traits>
 #include <utility>
+
+#include "driver/native/memory/large_memory.hpp"
+#include "driver/native/threads/shared_work.hpp"
 
 namespace bamquery {
 
@@ -20,23 +22,17 @@ class ZeroedTable {
  public:
   ZeroedTable() = default;
   explicit ZeroedTable(std::uint64_t count) : size_(count) {
-    if (count > (SIZE_MAX - kLargePage) / sizeof(T)) throw std::bad_alloc();
+    if (count > SIZE_MAX / sizeof(T)) throw std::bad_alloc();
     const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T);
-    if (bytes < kLarge) {
-      memory_ = std::calloc(bytes == 0 ? 1 : bytes, 1);
+    if (bytes < kLeastLarge) {
+      memory_ = static_cast<T*>(std::calloc(bytes == 0 ? 1 : bytes, 1));
       if (memory_ == nullptr) throw std::bad_alloc();
-      data_ = static_cast<T*>(memory_);
       return;
     }
-    mapped_ = bytes + kLargePage;
-    memory_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory_ == MAP_FAILED) {
-      memory_ = nullptr;
-      throw std::bad_alloc();
-    }
-    const auto start = (reinterpret_cast<std::uintptr_t>(memory_) + kLargePage - 1) / kLargePage * kLargePage;
-    data_ = reinterpret_cast<T*>(start);
-    madvise(data_, bytes, MADV_HUGEPAGE);  // where there are none, small ones do
+    bool is_zero = false;
+    memory_ = reinterpret_cast<T*>(take_large(bytes, &is_zero));
+    is_large_ = true;
+    if (!is_zero) clear(bytes);
   }
   ZeroedTable(ZeroedTable&& other) noexcept { swap(other); }
   ZeroedTable& operator=(ZeroedTable&& other) noexcept {
@@ -46,35 +42,43 @@ class ZeroedTable {
   ZeroedTable(const ZeroedTable&) = delete;
   ZeroedTable& operator=(const ZeroedTable&) = delete;
   ~ZeroedTable() {
-    if (mapped_ != 0) {
-      munmap(memory_, mapped_);
+    if (is_large_) {
+      give_large(memory_);
     } else {
       std::free(memory_);
     }
   }
 
   std::uint64_t size() const { return size_; }
-  T* data() { return data_; }
-  const T* data() const { return data_; }
-  T* begin() { return data_; }
-  T* end() { return data_ + size_; }
-  T& operator[](std::uint64_t place) { return data_[place]; }
-  const T& operator[](std::uint64_t place) const { return data_[place]; }
+  T* data() { return memory_; }
+  const T* data() const { return memory_; }
+  T* begin() { return memory_; }
+  T* end() { return memory_ + size_; }
+  T& operator[](std::uint64_t place) { return memory_[place]; }
+  const T& operator[](std::uint64_t place) const { return memory_[place]; }
 
  private:
-  static constexpr std::size_t kLargePage = std::size_t{2} << 20, kLarge = 2 * kLargePage;
+  // Bytes that are worth another thread.
+  static constexpr std::int64_t kLeastCleared = std::int64_t{4} << 20;
+
+  void clear(std::size_t bytes) {
+    const auto size = static_cast<std::int64_t>(bytes);
+    auto* const begin = reinterpret_cast<std::byte*>(memory_);
+    share_items(size, worth_parts(size, kLeastCleared), 1,
+                [&](std::int64_t, std::int64_t first, std::int64_t own) {
+                  std::memset(begin + first, 0, static_cast<std::size_t>(own));
+                });
+  }
 
   void swap(ZeroedTable& other) noexcept {
     std::swap(memory_, other.memory_);
-    std::swap(data_, other.data_);
     std::swap(size_, other.size_);
-    std::swap(mapped_, other.mapped_);
+    std::swap(is_large_, other.is_large_);
   }
 
-  void* memory_ = nullptr;
-  T* data_ = nullptr;
+  T* memory_ = nullptr;
   std::uint64_t size_ = 0;
-  std::size_t mapped_ = 0;
+  bool is_large_ = false;
 };
 
 }  // namespace bamquery

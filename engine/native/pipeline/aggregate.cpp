@@ -149,9 +149,9 @@ void RowCounter::add(const std::uint32_t* codes, std::int32_t count) {
   for (; i < count; ++i) ++counts[std::size_t{codes[i]} * kLanes];
 }
 
-std::vector<std::int64_t> RowCounter::finish() {
+LargeVector<std::int64_t> RowCounter::finish() {
   if (lanes_ == 1) return std::move(counts_);
-  std::vector<std::int64_t> found(counts_.size() / lanes_);
+  LargeVector<std::int64_t> found(counts_.size() / lanes_);
   for (std::size_t place = 0; place < counts_.size(); ++place) found[place / lanes_] += counts_[place];
   return found;
 }
@@ -234,7 +234,7 @@ void Aggregator::add_words(const std::int64_t* words, const std::uint32_t* codes
   }
   const std::uint64_t most = bound_words(words, count);
   if (most >= kNarrowWords) {
-    std::vector<WideSum>& sums = wide_sums();
+    LargeVector<WideSum>& sums = wide_sums();
     for (std::int32_t i = 0; i < count; ++i) sums[codes[i]] += words[i];
     return;
   }
@@ -267,13 +267,13 @@ void Aggregator::one_lane() {
   lanes_ = 1;
 }
 
-std::vector<WideSum>& Aggregator::wide_sums() {
+LargeVector<WideSum>& Aggregator::wide_sums() {
   if (sums_.empty()) sums_.resize(static_cast<std::size_t>(groups_));
   return sums_;
 }
 
 void Aggregator::flush() {
-  std::vector<WideSum>& sums = wide_sums();
+  LargeVector<WideSum>& sums = wide_sums();
   for (std::size_t place = 0; place < narrow_.size(); ++place) {
     sums[place / lanes_] += narrow_[place];
     narrow_[place] = 0;
@@ -305,7 +305,7 @@ void Aggregator::add_extremes(const std::int64_t* words, const std::uint8_t* kep
   }
 }
 
-AggregateState Aggregator::finish(const std::vector<std::int64_t>& rows) {
+AggregateState Aggregator::finish(const LargeVector<std::int64_t>& rows) {
   AggregateState state;
   if (!sums_.empty()) {
     flush();

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "driver/native/memory/large_vector.hpp"
 #include "engine/native/pipeline/registers.hpp"
 
 namespace bamquery {
@@ -31,10 +32,10 @@ struct AggregateStep {
 
 /// What came of an aggregate, a group each. Values of groups without a counted row are 0.
 struct AggregateState {
-  std::vector<std::int64_t> counts;  ///< Rows that counted.
-  std::vector<std::int64_t> values;  ///< Words of extremes and of sums of doubles.
-  std::vector<std::int64_t> narrow;  ///< Sums of words, unless these are in `sums`.
-  std::vector<WideSum> sums;
+  LargeVector<std::int64_t> counts;  ///< Rows that counted.
+  LargeVector<std::int64_t> values;  ///< Words of extremes and of sums of doubles.
+  LargeVector<std::int64_t> narrow;  ///< Sums of words, unless these are in `sums`.
+  LargeVector<WideSum> sums;
   std::uint64_t narrow_bound = 0;  ///< Of the absolute values of what is in `narrow`: 2^62 at most.
 
   /// That of no rows.
@@ -60,11 +61,11 @@ class RowCounter {
 
   /// As `Aggregator::add`.
   void add(const std::uint32_t* codes, std::int32_t count);
-  std::vector<std::int64_t> finish();
+  LargeVector<std::int64_t> finish();
 
  private:
   std::uint32_t lanes_;
-  std::vector<std::int64_t> counts_;
+  LargeVector<std::int64_t> counts_;
 };
 
 /// Takes in rows vector by vector.
@@ -78,13 +79,13 @@ class Aggregator {
   /// `codes`: each row's group, below the number of groups; null: all are group 0.
   void add(const Register* registers, const std::uint32_t* codes, std::int32_t count);
   /// `rows`: how many each group has, whether they count or not.
-  AggregateState finish(const std::vector<std::int64_t>& rows);
+  AggregateState finish(const LargeVector<std::int64_t>& rows);
 
  private:
   void count_dropped(const std::uint8_t* kept, const std::uint32_t* codes, std::int32_t count);
   void one_lane();
   void flush();
-  std::vector<WideSum>& wide_sums();
+  LargeVector<WideSum>& wide_sums();
   void add_words(const std::int64_t* words, const std::uint32_t* codes, std::int32_t count);
   void add_doubles(const std::int64_t* words, const std::uint32_t* codes, std::int32_t count);
   void add_extremes(const std::int64_t* words, const std::uint8_t* kept, const std::uint32_t* codes,
@@ -93,12 +94,12 @@ class Aggregator {
   AggregateStep step_;
   std::int64_t groups_;
   std::uint32_t lanes_;  // copies of each group's numbers, since rows in a row mostly are of one group
-  std::vector<std::int64_t> dropped_;  // rows of each group that do not count; empty where all do
-  std::vector<std::int64_t> values_;
-  std::vector<std::int64_t> narrow_;  // what is not in `sums_` yet, which cannot overflow
+  LargeVector<std::int64_t> dropped_;  // rows of each group that do not count; empty where all do
+  LargeVector<std::int64_t> values_;
+  LargeVector<std::int64_t> narrow_;  // what is not in `sums_` yet, which cannot overflow
   std::uint64_t narrow_bound_ = 0;    // of the absolute values of what is in them
-  std::vector<WideSum> sums_;         // empty as long as `narrow_` was enough
-  std::vector<std::uint8_t> seen_;    // of extremes: groups that have one
+  LargeVector<WideSum> sums_;         // empty as long as `narrow_` was enough
+  LargeVector<std::uint8_t> seen_;    // of extremes: groups that have one
 };
 
 }  // namespace bamquery

@@ -333,7 +333,7 @@ std::vector<AggregateState> Program::aggregate(const ProgramRows& rows, const st
       return true;
     });
     if (!done) return;
-    const std::vector<std::int64_t> counts = counter.finish();
+    const LargeVector<std::int64_t> counts = counter.finish();
     for (Aggregator& aggregator : aggregators) parts[at].push_back(aggregator.finish(counts));
   });
   for (const std::vector<AggregateState>& part : parts) {
@@ -389,7 +389,7 @@ GroupedStates Program::group(const ProgramRows& rows, const RowRun& part, DenseG
                       {},
                       {}};
   if (found.outcome != Outcome::kDone) return found;
-  std::vector<std::int64_t> counts = counter.finish();
+  const LargeVector<std::int64_t> counts = counter.finish();
   for (Aggregator& aggregator : aggregators) {
     found.states.push_back(aggregator.finish(counts));
     found.states.back().resize(dense.groups());

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "driver/native/unset_vector.hpp"
 #include "engine/native/keys/grouping/key_words.hpp"
 #include "engine/native/keys/grouping/leader_rows.hpp"
 #include "engine/native/keys/grouping/number_table.hpp"
@@ -162,12 +163,11 @@ Leaders number_by_ranges(const Keys& keys, std::int64_t rows, std::int64_t share
       std::min(std::bit_ceil(kRangesEach * static_cast<std::uint64_t>(shares)), kMostRanges);
   const int shift = 64 - std::countr_zero(ranges);
   const std::int64_t waste = RangeMemory::size_for(0, ranges);
-  const auto memory =
-      std::make_unique_for_overwrite<RangeRow[]>(static_cast<std::size_t>(rows + shares * waste));
+  UnsetVector<RangeRow> memory(static_cast<std::size_t>(rows + shares * waste));
   Ranges dealt(static_cast<std::size_t>(shares));
   share_items(rows, shares, kBlockRows, [&](std::int64_t share, std::int64_t first, std::int64_t count) {
     std::vector<RangeRows> own(ranges);
-    RangeMemory pieces(memory.get() + first + share * waste);
+    RangeMemory pieces(memory.data() + first + share * waste);
     auto read = keys.reader();
     std::array<std::uint64_t, kBlockRows> tags;
     for (std::int64_t start = first; start < first + count; start += kBlockRows) {

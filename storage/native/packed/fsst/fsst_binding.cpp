@@ -85,11 +85,8 @@ py::tuple py_fsst_pack(const py::bytes& symbols, const py::object& offsets, std:
 }
 
 py::tuple as_tuple(Strings&& found) {
-  const std::int64_t size = found.offsets.back();
-  auto* data = found.data.get();
-  const py::capsule owner(found.data.release(),
-                          [](void* bytes) { delete[] static_cast<std::uint8_t*>(bytes); });
-  const py::array_t<std::uint8_t> bytes(static_cast<py::ssize_t>(size), data, owner);
+  found.data.resize(static_cast<std::size_t>(found.offsets.back()));
+  const auto bytes = array_of<std::uint8_t>(std::move(found.data));
   return py::make_tuple(array_of<std::int64_t>(std::move(found.offsets)), bytes,
                         array_of<std::uint8_t>(std::move(found.bitmap)), found.nulls);
 }

@@ -72,13 +72,13 @@ void decode_each(const SymbolTable& table, std::span<const Stored> rows, const V
     begins[static_cast<std::size_t>(part) + 1] = total;
   });
   std::partial_sum(begins.begin(), begins.end(), begins.begin());
-  out.data = std::make_unique_for_overwrite<std::uint8_t[]>(begins.back() + kSlack);
+  out.data.resize(begins.back() + kSlack);
   share_items(count, parts, 1, [&](std::int64_t part, std::int64_t first, std::int64_t own) {
     const SymbolDecoder decoder(table);
     const auto number = static_cast<std::size_t>(part);
-    std::uint8_t* at = out.data.get() + begins[number];
+    std::uint8_t* at = out.data.data() + begins[number];
     // What is behind a part's strings are those of another thread.
-    std::uint8_t* const limit = out.data.get() + begins[number + 1] + (part + 1 == parts ? kSlack : 0);
+    std::uint8_t* const limit = out.data.data() + begins[number + 1] + (part + 1 == parts ? kSlack : 0);
     for (auto row = static_cast<std::size_t>(first); row < static_cast<std::size_t>(first + own); ++row) {
       at = write(decoder, rows[row], at, limit);
       if (at == nullptr) throw_string_fault(vector_of(row), kBadCodes);
@@ -140,7 +140,7 @@ constexpr std::int64_t kLeastVectors = 16;
 // Strings of vectors [begin, end) to where their own begin; how many are null. All vectors before are full.
 std::int64_t unpack_run(const SymbolTable& table, const StringVectors& vectors, std::size_t begin,
                         std::size_t end, std::uint8_t* at, std::uint8_t* limit, Strings& out) {
-  PartDecoder decoder(table, out.data.get(), limit);
+  PartDecoder decoder(table, out.data.data(), limit);
   std::array<StringPayload::Row, kPackedVectorRows> found;
   std::size_t row = begin * kPackedVectorRows;
   std::int64_t nulls = 0;
@@ -192,7 +192,7 @@ Strings unpack_strings(const SymbolTable& table, const StringVectors& vectors) {
   out.offsets.resize(rows + 1);
   out.offsets[0] = 0;
   out.bitmap = all_valid(rows);
-  out.data = std::make_unique_for_overwrite<std::uint8_t[]>(total + kSlack);
+  out.data.resize(total + kSlack);
   const auto count = static_cast<std::int64_t>(vectors.vectors.size());
   std::atomic<std::int64_t> nulls = 0;
   share_items(count, are_full ? worth_parts(count, kLeastVectors) : 1, 1,
@@ -202,8 +202,8 @@ Strings unpack_strings(const SymbolTable& table, const StringVectors& vectors) {
                            end = static_cast<std::size_t>(first + own);
                 // What is behind a run's strings are those of another thread.
                 const std::uint64_t limit = end < begins.size() ? begins[end] : total + kSlack;
-                nulls += unpack_run(table, vectors, begin, end, out.data.get() + begins[begin],
-                                    out.data.get() + limit, out);
+                nulls += unpack_run(table, vectors, begin, end, out.data.data() + begins[begin],
+                                    out.data.data() + limit, out);
               });
   out.nulls = nulls;
   return out;

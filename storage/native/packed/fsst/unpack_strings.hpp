@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -15,9 +14,9 @@ namespace bamquery {
 
 /// Strings as Arrow has them.
 struct Strings {
-  UnsetVector<std::int64_t> offsets;     ///< One more than there are strings, from 0 on.
-  std::unique_ptr<std::uint8_t[]> data;  ///< At least `offsets.back()` bytes.
-  std::vector<std::uint8_t> bitmap;      ///< A bit a row, set where there is a string.
+  UnsetVector<std::int64_t> offsets;  ///< One more than there are strings, from 0 on.
+  UnsetVector<std::uint8_t> data;     ///< At least `offsets.back()` bytes.
+  std::vector<std::uint8_t> bitmap;   ///< A bit a row, set where there is a string.
   std::int64_t nulls = 0;
 };
 

@@ -340,18 +340,22 @@ std::vector<AggregateState> Program::aggregate(const ProgramRows& rows, const st
     if (part.size() < aggregates_.size()) return {};
   }
   std::vector<AggregateState> states = std::move(parts[0]);
-  if (parts.size() > 1) {
-    share_parts(static_cast<std::int64_t>(states.size()), [&](std::int64_t step) {
-      const auto i = static_cast<std::size_t>(step);
-      const AggregateKind kind = aggregates_[i].kind;
-      if (runs[0].groups < groups) {
-        const AggregateState first = std::exchange(states[i], AggregateState::of_none(kind, groups));
-        states[i].add(kind, first, runs[0].first);
-      }
-      for (std::size_t part = 1; part < parts.size(); ++part) {
-        states[i].add(kind, parts[part][i], runs[part].first);
-      }
-    });
+  const auto put_together = [&](std::int64_t step) {
+    const auto i = static_cast<std::size_t>(step);
+    const AggregateKind kind = aggregates_[i].kind;
+    if (runs[0].groups < groups) {
+      const AggregateState first = std::exchange(states[i], AggregateState::of_none(kind, groups));
+      states[i].add(kind, first, runs[0].first);
+    }
+    for (std::size_t part = 1; part < parts.size(); ++part) {
+      states[i].add(kind, parts[part][i], runs[part].first);
+    }
+  };
+  const auto steps = static_cast<std::int64_t>(states.size());
+  if (groups >= kLeastRows) {
+    share_parts(steps, put_together);
+  } else {
+    for (std::int64_t step = 0; step < steps; ++step) put_together(step);
   }
   return states;
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Final, Generic
 
 from bamquery.engine.device import Frame
@@ -77,23 +77,26 @@ class FileScan(Operator[Frame], Generic[Frame]):
             files = files_to_read(self._source, conditions, files)
             self._note(files)
 
-        def read(batch: DeferredBatch) -> tuple[int, int, Frame]:
+        def read(batch: DeferredBatch) -> Frame:
             frame = context.device.from_arrow(batch.load())
             if self._predicate is not None:
                 frame = context.device.filter(frame, self._predicate)
-            return batch.rows, batch.bytes, context.device.select(frame, self._outputs)
+            return context.device.select(frame, self._outputs)
 
         names = [self._source.schema.field(column).name for column in self._wanted]
         batch_bytes = max(int(BATCH_BYTES * context.memory.share), _LEAST_BATCH)
         batches = self._source.deferred_batches(names, files, batch_bytes)
-        frames = ordered_map(context, read, batches, threads=context.stepping_threads)
+        frames = ordered_map(context, read, self._count(batches), threads=context.stepping_threads)
         try:
-            for rows, size, frame in frames:
-                self._position.rows_scanned += rows
-                self._position.bytes_scanned += size
-                yield frame
-                del frame  # nobody keeps it while the next one is made
+            yield from frames
         finally:
             frames.close()
             if isinstance(batches, Generator):
                 batches.close()
+
+    def _count(self, batches: Iterator[DeferredBatch]) -> Iterator[DeferredBatch]:
+        """The same, each counted when it is read or about to be: its answer may wait for those before."""
+        for batch in batches:
+            self._position.rows_scanned += batch.rows
+            self._position.bytes_scanned += batch.bytes
+            yield batch

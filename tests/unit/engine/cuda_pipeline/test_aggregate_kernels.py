@@ -106,8 +106,9 @@ def _is_same(kind: AggregateKind, found: NDArray[np.int64], state: Any, place: A
     _, values, sums = state
     word = int(found[place.value, group])
     if kind is AggregateKind.SUM:
-        low, high = (int(half) for half in sums[group])
-        return word + (int(found[place.value + 1, group]) << 32) == (high << 64) + low % 2**64
+        low, *high = (int(half) for half in np.atleast_1d(sums[group]))  # one word where that is enough
+        wide = (high[0] << 64) + low % 2**64 if high else low
+        return word + (int(found[place.value + 1, group]) << 32) == wide
     if kind in (AggregateKind.LEAST, AggregateKind.GREATEST):
         return word == int(values[group])
     (wanted,) = struct.unpack("<d", struct.pack("<q", int(values[group])))

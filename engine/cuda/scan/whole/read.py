@@ -19,9 +19,12 @@ from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.device import Device
 from bamquery.engine.operators.scan.device_scan import ScanWork
 from bamquery.errors import MemoryLimitError
+from bamquery.storage.fragments.plain_size import stored_bytes
 
 _FEW_ROWS: Final = 1 << 17
 """Of tables whose columns the processor reads, where the GPU does not read them whole."""
+_FEW_BYTES: Final = 1 << 20
+"""Of these columns in files: the GPU chooses rows of more in less time than the processor decodes all."""
 WHOLE: Final = "columns were read whole: to choose rows of them takes longer"
 BY_PROCESSOR: Final = "so few rows were read by the processor"
 
@@ -53,12 +56,17 @@ def read_columns(
             if found is not None:
                 _note(work, WHOLE)
                 return found
-    if sum(fragment.rows for fragment in work.fragments) > _FEW_ROWS:
+    if sum(fragment.rows for fragment in work.fragments) > _FEW_ROWS or _size(work, names) > _FEW_BYTES:
         return None
     if any(pa.types.is_dictionary(work.plan.schema.field(name).type) for name in names):
         return None
     _note(work, BY_PROCESSOR)
     return read_by_processor(device, work, names, as_held)
+
+
+def _size(work: ScanWork[CudaFrame], names: Sequence[str]) -> int:
+    """Bytes of columns in files."""
+    return sum(stored_bytes(one, one.column_index(name)) for one in work.fragments for name in names)
 
 
 def _note(work: ScanWork[CudaFrame], text: str) -> None:

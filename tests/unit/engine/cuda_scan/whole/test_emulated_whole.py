@@ -119,6 +119,17 @@ def test_few_rows_are_read_by_the_processor(reads_whole: Any, plain: Snapshot) -
     assert any("by the processor" in note for note in profile.notes)
 
 
+def test_few_rows_of_many_bytes_are_chosen(
+    reads_whole: Any, plain: Snapshot, scan_modules: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bamquery.engine.cuda.scan.whole import read
+
+    monkeypatch.setattr(read, "_FEW_BYTES", 9000 * 4)
+    assert reads_whole(plain, ("flag",))[0].num_rows == 9000
+    with pytest.raises(LookupError):
+        reads_whole(plain, ("text",))
+
+
 def test_gaps_between_vectors(reads_whole: Any, only_by_the_gpu: None, tmp_path: Path) -> None:
     with (
         stored(tmp_path / "db", packable(5000), (1, 3000), encoding="auto") as snapshot,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeGuard, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 import pyarrow as pa
 
 from bamquery.engine.device import Device
-from bamquery.storage.statistics.late_values import LateValues
+
+if TYPE_CHECKING:
+    from bamquery.storage.statistics.late_values import LateValues
 
 
 @runtime_checkable

@@ -39,11 +39,16 @@ def convert(value: pa.Scalar[Any], kind: pa.DataType) -> pa.Scalar[Any]:
         return value
     if not value.is_valid:
         return scalar(None, kind)
+    return _read_once(value, kind) if _is_kept(value) else _read(value, kind)
+
+
+def _is_kept(value: pa.Scalar[Any]) -> bool:
+    """Whether what it is converted to is kept: not of long texts, nor where -0 and 0 are equal."""
     if pa.types.is_large_string(value.type):
         text = value.as_buffer()  # type: ignore[attr-defined]
-        if text.size > _LONGEST_KEPT:
-            return _read(value, kind)
-    return _read_once(value, kind)
+        return bool(text.size <= _LONGEST_KEPT)
+    kind = value.type
+    return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind) or _is_counted(kind))
 
 
 def _read(value: pa.Scalar[Any], kind: pa.DataType) -> pa.Scalar[Any]:

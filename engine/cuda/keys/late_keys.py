@@ -20,7 +20,12 @@ _MOST_APART: Final = 1 << 20
 
 
 class LateKeys(LateValues):
-    """Attributes: `numbers`, an int64 column of what the values count; `column`, the values themselves."""
+    """See `bamquery.storage.statistics.late_values`.
+
+    Attributes:
+        column: the values, none null.
+        numbers: what they count, int64.
+    """
 
     def __init__(
         self,

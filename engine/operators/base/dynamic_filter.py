@@ -16,7 +16,6 @@ from bamquery.data_types import type_groups as types
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal, Members
 from bamquery.plan.format import format_expression
 from bamquery.plan.rules.narrow_comparisons import narrow_comparison
-from bamquery.storage.statistics.late_values import plain_values
 
 _SHOWN_VALUES: Final = 3
 
@@ -77,6 +76,8 @@ def _cast_to_column_type(value: Expression, members: Members) -> tuple[Expressio
     if not (pa.types.is_integer(kind) and pa.types.is_integer(members.type)):
         return None
     import pyarrow.compute as pc  # noqa: PLC0415 (not before there are members)
+
+    from bamquery.storage.statistics.late_values import plain_values  # noqa: PLC0415 (as above)
 
     found: Any = plain_values(members.values)
     wrapped = pc.cast(found, kind, safe=False)

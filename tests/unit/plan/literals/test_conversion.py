@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pyarrow as pa
@@ -118,3 +119,11 @@ ARITHMETIC = {"add", "subtract", "multiply", "divide", "floor_divide", "modulo"}
 def test_floats_beyond_every_decimal(value: float) -> None:
     for target in (pa.decimal128(1, 1), pa.decimal128(38, 0), pa.decimal128(38, 38), pa.int64()):
         _check_cast(pa.array([value]), target)
+
+
+def test_equal_values_are_not_taken_for_each_other() -> None:
+    """What was converted before is known: of values whose equals say the same."""
+    for first, second in ((0.0, -0.0), (-0.0, 0.0)):
+        for value in (first, second):
+            found = convert(pa.scalar(value, pa.float64()), pa.float32())
+            assert math.copysign(1, found.as_py()) == math.copysign(1, value)

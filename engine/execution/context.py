@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -99,15 +99,19 @@ class ExecutionContext(Generic[Frame]):
     def current(self) -> Iterator[None]:
         """This thread works for the query until the end."""
         checks = add_cancellation_check(self.check_cancelled)
-        with use_string_limits(self.string_limits), checks, working_for(self.budget), use_large_memory():
+        with use_string_limits(self.string_limits), checks, working_for(self.budget), self._large_memory():
             yield
 
     @contextmanager
     def _worker(self) -> Iterator[None]:
         """One of the other threads works for the query until the end."""
         check = use_cancellation_check(self.check_cancelled)
-        with use_string_limits(self.string_limits), check, use_large_memory():
+        with use_string_limits(self.string_limits), check, self._large_memory():
             yield
+
+    def _large_memory(self) -> AbstractContextManager[None]:
+        """Of a GPU's query nothing is kept, so each large array would be mapped anew."""
+        return use_large_memory() if self.device.capabilities.on_host else nullcontext()
 
     def check_cancelled(self) -> None:
         """Stop here where the query was cancelled.

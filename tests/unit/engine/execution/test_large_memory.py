@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,9 @@ import pytest
 
 import bamquery
 from bamquery import _native as native
+from bamquery.engine.cpu.device import CPU, CpuDevice
 from bamquery.engine.execution import large_memory as large_memory_module
+from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.large_memory import keep_large_memory, use_large_memory
 from bamquery.engine.execution.memory_budget import release_unused_memory
 
@@ -149,3 +152,15 @@ def test_queries_use_it_and_their_answers_stay() -> None:
     assert _kept() > 0
     del one, two
     assert _in_use() == before
+
+
+@pytest.mark.parametrize("on_host", [True, False])
+def test_a_gpus_query_leaves_arrays_to_numpy(on_host: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is kept for it, so that each large array would be mapped anew."""
+    context = ExecutionContext(CpuDevice())
+    monkeypatch.setattr(CpuDevice, "capabilities", replace(CPU, on_host=on_host))
+    before = _in_use()
+    with context, context.current():
+        array = np.arange(_MIB)
+        assert (_in_use() > before) == on_host
+    del array

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +33,7 @@ class OpenFiles:
         self._open = open_file
         self._identity = _identity(path)
         self._idle: dict[tuple[str, ...], list[pq.ParquetFile]] = {}
+        self._lock = threading.Lock()
         self._is_over = False
         first = open_file((), None)
         self.metadata = first.metadata
@@ -41,10 +43,10 @@ class OpenFiles:
     def file(self, dictionaries: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
         """One for this thread; columns of these names come as dictionaries."""
         kind = tuple(dictionaries)
-        if kind not in self._idle and len(self._idle) >= _MOST_KINDS:
-            kept, self._idle = self._idle.pop(()), {}
-            self._idle[()] = kept
-        idle = self._idle.setdefault(kind, [])
+        with self._lock:
+            if kind not in self._idle and len(self._idle) >= _MOST_KINDS:
+                self._idle = {(): self._idle[()]}
+            idle = self._idle.setdefault(kind, [])
         try:
             file = idle.pop()
         except IndexError:

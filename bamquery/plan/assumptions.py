@@ -56,6 +56,7 @@ class Assumptions:
         self.literals: list[Literal] = []
         self._made: dict[tuple[Any, ...], Literal] = {}
         self._is_open = True
+        self._numbers: tuple[int, ...] = ()
 
     @property
     def is_open(self) -> bool:
@@ -65,6 +66,13 @@ class Assumptions:
     def close(self) -> None:
         """The plan is made: who reads a value now, to run it, changes nothing."""
         self._is_open = False
+
+    def numbers(self, others: Sequence[Literal]) -> tuple[int, ...]:
+        """Which literals are equal, once the plan is made: equal ones of `others` and `literals` have one number."""
+        if not self._numbers:
+            known: dict[Literal, int] = {}
+            self._numbers = tuple(known.setdefault(one, len(known)) for one in (*others, *self.literals))
+        return self._numbers
 
     def fix(self, numbers: frozenset[int]) -> None:
         """Note that values were read."""

@@ -65,13 +65,11 @@ class Substitution:
         """
         if self._given is None:
             return
-        numbers: tuple[dict[Literal, int], dict[Literal, int]] = ({}, {})
-        for literal in (*others, *assumptions.literals):
-            now = self._literal(literal)
-            before, after = (
-                known.setdefault(one, len(known)) for known, one in zip(numbers, (literal, now), strict=True)
-            )
-            if before != after:
+        numbers: dict[Literal, int] = {}
+        for literal, before in zip(
+            (*others, *assumptions.literals), assumptions.numbers(others), strict=True
+        ):
+            if numbers.setdefault(self._literal(literal), len(numbers)) != before:
                 raise OtherPlanError
         with remember_estimates():
             for question in assumptions.questions:

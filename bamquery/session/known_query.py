@@ -48,6 +48,7 @@ class KnownQuery:
     Attributes:
         text: that it was planned for.
         constants: the text's, or values of its parameters.
+        served: how many texts went through it since; about, as threads count.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class KnownQuery:
         """Over places; `from_plan` makes one of a query over tables."""
         self.text = text
         self.constants = constants
+        self.served = 0
         self._bound = bound
         self._versions = versions
         self._assumptions = assumptions

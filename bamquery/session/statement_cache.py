@@ -87,6 +87,7 @@ class StatementCache:
         shape = known.constants.shape
         with self._lock:
             others = [other for other in self._known.get(shape, ()) if other.constants != known.constants]
+            others.sort(key=lambda other: -other.served)
             self._known[shape] = (known, *others[: _MOST_PLANS - 1])
             self._known.move_to_end(shape)
             while len(self._known) > _MOST_QUERIES:
@@ -97,9 +98,11 @@ class StatementCache:
             known = self._known.get(constants.shape, ())
             if known:
                 self._known.move_to_end(constants.shape)
-        for one in sorted(known, key=lambda one: one.constants != constants):
+        # Some plans are for constants that happen to be equal: most others go through the one that served most.
+        for one in sorted(known, key=lambda one: (one.constants != constants, -one.served)):
             found = one.query(text, constants, catalog)
             if found is not None:
+                one.served += 1
                 return found
         return None
 

@@ -3,8 +3,8 @@
 A constant of the text is a literal with an `Origin`. Who reads its value makes the plan one for this value
 alone. Who asks something of it (`ask`) makes it one for all values of which the answer is the same, and what
 is computed of it (`compute`) is computed of other values in its place. Literals may be compared with each
-other and put into sets without a question: which of them are equal, their types and which are null are the
-same for all constants that a plan serves.
+other and put into sets without a question: which of those that ever were are equal, the types of all and
+which are null are the same for all constants that a plan serves.
 """
 
 from __future__ import annotations
@@ -56,23 +56,35 @@ class Assumptions:
         self.literals: list[Literal] = []
         self._made: dict[tuple[Any, ...], Literal] = {}
         self._is_open = True
-        self._numbers: tuple[int, ...] = ()
+        self._constants: tuple[Literal, ...] = ()
+        self._numbers: tuple[int | None, ...] = ()
 
     @property
     def is_open(self) -> bool:
         """Whether the plan is being made."""
         return self._is_open
 
-    def close(self) -> None:
-        """The plan is made: who reads a value now, to run it, changes nothing."""
+    def close(self, others: Sequence[Literal] = ()) -> None:
+        """The plan is made: who reads a value now, to run it, changes nothing.
+
+        `others`: literals of the plan that come from no text, which some constant may be equal to.
+        """
+        known: dict[Literal, int] = {}
+        compared = [one.origin is not None and one.origin.is_compared for one in self.literals]
+        of_others = [known.setdefault(one, len(known)) for one in others]
+        self._numbers = (
+            *of_others,
+            *(
+                known.setdefault(one, len(known)) if is_compared else None
+                for one, is_compared in zip(self.literals, compared, strict=True)
+            ),
+        )
+        self._constants = (*others, *self.literals)
         self._is_open = False
 
-    def numbers(self, others: Sequence[Literal]) -> tuple[int, ...]:
-        """Which literals are equal, once the plan is made: equal ones of `others` and `literals` have one number."""
-        if not self._numbers:
-            known: dict[Literal, int] = {}
-            self._numbers = tuple(known.setdefault(one, len(known)) for one in (*others, *self.literals))
-        return self._numbers
+    def numbered(self) -> Iterator[tuple[Literal, int | None]]:
+        """All literals once the plan is made: equal ones have one number; None: compared with no other."""
+        return zip(self._constants, self._numbers, strict=True)
 
     def fix(self, numbers: frozenset[int]) -> None:
         """Note that values were read."""
@@ -124,9 +136,10 @@ class Origin:
     Attributes:
         numbers: of the text's constants that its value depends on.
         make: what computes it of the literals `of`; None where it is a constant of the text itself.
+        is_compared: whether its literal was compared with another one, or put where such are looked up.
     """
 
-    __slots__ = ("assumptions", "make", "numbers", "of")
+    __slots__ = ("assumptions", "is_compared", "make", "numbers", "of")
 
     def __init__(
         self,
@@ -139,6 +152,7 @@ class Origin:
         self.numbers: Final = numbers
         self.make: Final = make
         self.of: Final = of
+        self.is_compared = False
 
     def fix(self) -> None:
         """Note that the value was read."""

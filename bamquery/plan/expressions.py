@@ -76,12 +76,17 @@ class Literal:
         if not isinstance(other, Literal):
             return NotImplemented
         mine, others = self._value, other._value
+        for one in (self.origin, other.origin):
+            if one is not None:
+                one.is_compared = True
         if mine is others:
             return True
         same = bool(mine == others)
         return same and (not pa.types.is_floating(self.type) or str(mine) == str(others))
 
     def __hash__(self) -> int:
+        if self.origin is not None:
+            self.origin.is_compared = True
         return hash(self._value)
 
     def __repr__(self) -> str:

@@ -55,10 +55,8 @@ class Substitution:
         self._literals: dict[int, Literal] = {}  # by the origin; who asks holds what these numbers are of
         self._made: dict[int, Any] = {}
 
-    def require_same_answers(self, assumptions: Assumptions, others: Sequence[Literal]) -> None:
+    def require_same_answers(self, assumptions: Assumptions) -> None:
         """See that all that was assumed of the constants holds of the others, too.
-
-        `others` are literals that come from no text, which some constant may be equal to.
 
         Raises:
             OtherPlanError: it does not.
@@ -66,10 +64,9 @@ class Substitution:
         if self._given is None:
             return
         numbers: dict[Literal, int] = {}
-        for literal, before in zip(
-            (*others, *assumptions.literals), assumptions.numbers(others), strict=True
-        ):
-            if numbers.setdefault(self._literal(literal), len(numbers)) != before:
+        for literal, before in assumptions.numbered():
+            now = self._literal(literal)
+            if before is not None and numbers.setdefault(now, len(numbers)) != before:
                 raise OtherPlanError
         with remember_estimates():
             for question in assumptions.questions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -66,7 +66,6 @@ class KnownQuery:
         self._bound = bound
         self._versions = versions
         self._assumptions = assumptions
-        self._others: Sequence[Literal] = ()
         self._optimized: Plan | None = None
         self._limits = statement_limits()
         self._lock = threading.Lock()
@@ -129,7 +128,7 @@ class KnownQuery:
                 None if is_same else move,
                 same_tables=True,
             )
-            substitution.require_same_answers(self._assumptions, self._others)
+            substitution.require_same_answers(self._assumptions)
             plan = substitution.plan(self._bound)
             if self._optimized is not None:
                 keep_optimized(plan, substitution.plan(self._optimized))
@@ -153,9 +152,9 @@ class KnownQuery:
 
     def _close(self, optimized: Plan | None = None) -> None:
         plans = (self._bound,) if optimized is None else (self._bound, optimized)
-        self._others = [one for plan in plans for one in _literals(plan) if one.origin is None]
+        others = [one for plan in plans for one in _literals(plan) if one.origin is None]
         self._optimized = optimized
-        self._assumptions.close()
+        self._assumptions.close(others)
 
 
 def _literals(plan: Plan) -> Iterator[Literal]:

@@ -98,7 +98,7 @@ class StatementCache:
             known = self._known.get(constants.shape, ())
             if known:
                 self._known.move_to_end(constants.shape)
-        # Some plans are for constants that happen to be equal: most others go through the one that served most.
+        # Some plans are for constants that happen to be equal: most go through the one that served most.
         for one in sorted(known, key=lambda one: (one.constants != constants, -one.served)):
             found = one.query(text, constants, catalog)
             if found is not None:

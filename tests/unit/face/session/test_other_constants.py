@@ -12,6 +12,7 @@ import pytest
 import bamquery
 from bamquery.errors import BamQueryError
 from bamquery.session import optimized_plans, statement_cache
+from bamquery.session.known_query import KnownQuery
 
 ROWS = """
 SELECT range AS a, range % 7 AS b, range / 4.0 AS f, (range * 0.25)::DECIMAL(10, 2) AS m,
@@ -110,6 +111,14 @@ SERVED = {
         "SELECT a FROM t WHERE a > 6 ORDER BY 1 LIMIT 3",
     ),
     "another width": ("SELECT a FROM t WHERE a = 7", "SELECT a FROM t WHERE a = 77"),
+    "equal to one that becomes another type": (
+        "SELECT a FROM t WHERE m < 5 AND a > 5",
+        "SELECT a FROM t WHERE m < 5 AND a > 7",
+    ),
+    "equal from now on to one that becomes another type": (
+        "SELECT a FROM t WHERE m < 5 AND a > 7",
+        "SELECT a FROM t WHERE m < 5 AND a > 5",
+    ),
     "a window with a name": (
         "SELECT a, sum(b) OVER w AS x FROM t WINDOW w AS (PARTITION BY a % 3 ORDER BY a)",
         "SELECT a, sum(b) OVER w AS x FROM t WINDOW w AS (PARTITION BY a % 4 ORDER BY a)",
@@ -257,6 +266,24 @@ def test_so_many_plans_of_one_text_are_kept(con: bamquery.Connection, bound: lis
     (known,) = con._session.statements._known.values()
     assert len(known) == statement_cache._MOST_PLANS
     assert len(bound) == 4 * statement_cache._MOST_PLANS
+
+
+def test_the_plan_that_serves_most_is_asked_first(
+    con: bamquery.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not that of the text that was planned last, whose constants happen to be equal."""
+    for first, second in ((1, 2), (3, 4), (7, 7)):
+        con.sql(f"SELECT b FROM t WHERE a = {first} OR a = {second}").run().close()
+    asked: list[object] = []
+    query = KnownQuery.query
+
+    def noted(known: KnownQuery, *rest: object) -> object:
+        asked.append(known.constants.written)
+        return query(known, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(KnownQuery, "query", noted)
+    con.sql("SELECT b FROM t WHERE a = 5 OR a = 6").run().close()
+    assert asked == [("1", "2")]
 
 
 def test_a_plan_that_was_never_run_serves_nothing_else(con: bamquery.Connection) -> None:

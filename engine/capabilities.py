@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bamquery.plan.windows import WindowCall
 
 INSTEAD: Final = "SET device = 'cpu' for this query"
+_ACCEPTED: Final = f"{__name__}.accepted"
 _NOT_COMPARED: Final = MappingProxyType(
     dict.fromkeys(
         ("count", "first", "last", "any_value", "arg_min", "arg_max", "arg_min_null", "arg_max_null"), 1
@@ -59,9 +60,14 @@ class Capabilities:
 
     def expression_refusals(self, expression: Expression) -> list[str]:
         """Why an expression cannot be computed, or its type not be held; empty where it can."""
+        known = expression.__dict__ if isinstance(expression, Call | Cast) else {}
+        if known.get(_ACCEPTED) is self:
+            return []
         nodes = list(walk(expression))
         reasons = [reason for node in nodes for reason in self._unknown_node(node)]
         reasons += [reason for node in nodes for reason in self.node_gaps(node)]
+        if not reasons:  # each statement asks, also those that were asked before
+            known[_ACCEPTED] = self
         return list(dict.fromkeys(reasons))
 
     def aggregate_refusals(self, call: AggregateCall) -> list[str]:

@@ -12,9 +12,9 @@ STUCK: Final = (
     "a kernel or a copy before it does not end. What it may use is kept until this process ends; "
     "nvidia-smi tells of the GPU's errors (dmesg: NVRM, Xid)"
 )
-_SPIN_S: Final = 200e-6
+_SPIN_S: Final = 500e-6
 _FIRST_NAP_S: Final = 20e-6
-_NAP_SHARE: Final = 1 / 32
+_NAP_SHARE: Final = 1 / 128
 LONGEST_NAP_S: Final = 1e-3
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final, Generic
+from typing import TYPE_CHECKING, Final, Generic
 
 import pyarrow as pa
 
@@ -68,9 +68,7 @@ class StoredTable:
         if self._statistics is None:
             from bamquery.engine.sources.table_statistics import TableStatistics  # noqa: PLC0415 (for guesses only)
 
-            facts: dict[str, Any] = getattr(
-                self.snapshot, "facts", {}
-            )  # some fragments of a version have none
+            facts = self.snapshot.facts
             key = f"{_STATISTICS} {len(self.schema)}"  # with or without the rows' numbers
             made = TableStatistics(self.snapshot.fragments, self.schema)
             self._statistics = facts.setdefault(key, made)

@@ -173,6 +173,10 @@ class Zones:
         """Those of vectors from `begin` on, before `end`."""
         return Zones(*(getattr(self, field.name)[begin:end] for field in fields(self)))
 
+    def every(self, step: int) -> Zones:
+        """Those of the first vector, of that `step` vectors behind it, and so on."""
+        return Zones(*(getattr(self, field.name)[::step] for field in fields(self)))
+
     def possible(self, predicate: RangePredicate) -> NDArray[np.bool_]:
         """Vectors in which the predicate may be true for some row."""
         found = self._possible(predicate)

@@ -41,6 +41,7 @@ _PLACE_BYTES: Final = 4
 """Of a row of a dictionary's."""
 _MOST_ROWS: Final = 2**31 - 1
 """Of libcudf's columns."""
+_KEY: Final = f"{__name__}.key"
 
 
 def scan_columns(
@@ -55,7 +56,7 @@ def scan_columns(
         yield from scan_on_gpu(session, device, work, is_selectable)
         return
     limit = session.cache_limit(work.context.settings.gpu_cache_limit)
-    keys = {name: column_key(work.fragments, name) for name in work.columns}
+    keys = {name: _key(work, name) for name in work.columns}
     found = session.column_cache.find(keys.values(), limit) if limit else [None] * len(keys)
     query = session.query_columns.columns(work.context)
     read = [query.find(key) if one is None else one for key, one in zip(keys.values(), found, strict=True)]
@@ -82,6 +83,15 @@ def scan_columns(
     finally:
         for name, key in missing.items():
             session.column_cache.note_read(key, columns[name].counters.bytes - before[name])
+
+
+def _key(work: ScanWork[CudaFrame], name: str) -> ColumnKey:
+    """As `column_key`, of which there are hundreds of files in each statement."""
+    kept = f"{_KEY} {name}"
+    found: ColumnKey | None = work.facts.get(kept)
+    if found is None:
+        found = work.facts[kept] = column_key(work.fragments, name)
+    return found
 
 
 def _may_be_cached(work: ScanWork[CudaFrame]) -> bool:

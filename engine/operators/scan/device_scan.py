@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeGuard, runtime_checkable
 
 from bamquery.engine.device import Device, Frame
@@ -34,6 +34,7 @@ class ScanWork(Generic[Frame]):
         check: raises where the scan should stop; to be called before each read and while waiting.
         is_taken_whole: whether whoever takes the rows takes all of them, so that no chunk need be small for
             the sake of who waits for the first ones.
+        facts: what is worked out about the fragments and lasts as they do, by a name that its maker gives.
     """
 
     plan: SelectionPlan
@@ -46,6 +47,7 @@ class ScanWork(Generic[Frame]):
     reads: ColumnReads[Frame]
     check: Callable[[], None]
     is_taken_whole: bool = False
+    facts: dict[str, Any] = field(default_factory=dict)
 
 
 @runtime_checkable

@@ -7,7 +7,7 @@ What they lack is one value throughout, put into conditions before the scan and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
@@ -31,6 +31,7 @@ class SchemaVersionFragments:
     schema: pa.Schema
     fragments: tuple[Fragment, ...]
     evolution: Evolution = Evolution()  # noqa: RUF009 (immutable)
+    facts: dict[str, Any] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:

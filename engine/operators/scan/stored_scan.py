@@ -62,6 +62,7 @@ _ROWS_WITHOUT_COLUMNS: Final = 1 << 22
 
 _SMALL_CHUNK: Final = 65_536
 """Rows of a chunk below which most of its work is Python's, of which threads do no two at once."""
+_NULLS: Final = f"{__name__}.nulls"
 
 
 class StoredScan(Operator[Frame], Generic[Frame]):
@@ -126,8 +127,13 @@ class StoredScan(Operator[Frame], Generic[Frame]):
     def _has_nulls(self, place: int) -> bool:
         if self._numbers is not None and place == self._numbers.column:
             return False
-        name = self._schema.field(place).name
-        return any(one.layout.columns[one.column_index(name)].has_nulls for one in self._snapshot.fragments)
+        name, facts = self._schema.field(place).name, self._snapshot.facts
+        key = f"{_NULLS} {name}"
+        found: bool | None = facts.get(key)
+        if found is None:
+            layouts = ((one.layout, one.column_index(name)) for one in self._snapshot.fragments)
+            found = facts[key] = any(layout.columns[place].has_nulls for layout, place in layouts)
+        return found
 
     def prefer_order(self, key: SortKey) -> None:
         """Chunk by chunk, where the table is about in that order."""
@@ -251,7 +257,8 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         if scans_itself(context.device):
             names = list(self._scan_profile.columns)
             what = (plan, fragments, self._ranges, names, context, self._scan_profile, readers, reads, check)
-            yield from self._scan_on(context.device, ScanWork(*what, self._is_taken_whole), stopped)
+            work = ScanWork(*what, self._is_taken_whole, self._snapshot.facts)
+            yield from self._scan_on(context.device, work, stopped)
             return
         through = ChunkReads.of_scan(context, self._scan_profile, readers, reads)
 

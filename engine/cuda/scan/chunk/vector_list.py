@@ -233,3 +233,11 @@ def possible_vectors(resident: ResidentVectors, ranges: Sequence[RangePredicate]
     for one in ranges:
         found &= resident.column_zones(one.column).possible(one)
     return found
+
+
+def possible_share(resident: ResidentVectors, ranges: Sequence[RangePredicate]) -> float:
+    """Share of a run's vectors in which a row may be for which all `ranges` are true, about."""
+    found: NDArray[np.bool_] | bool = True
+    for one in ranges:
+        found = found & resident.sampled_zones(one.column).possible(one)
+    return float(np.mean(found))

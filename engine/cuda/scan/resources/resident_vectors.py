@@ -41,6 +41,8 @@ from bamquery.storage.statistics.zone_map import Zones
 
 _UNIT: Final = 16
 """Of payloads, see engine/kernels/packed/scan_packed.hpp."""
+_SAMPLED: Final = 4096
+"""Vectors of which zone maps are asked what share of all vectors passes, about."""
 
 
 class ResidentVectors:
@@ -82,6 +84,7 @@ class ResidentVectors:
         self._string_shapes: dict[str, ColumnShape] = {}
         self._row_bytes: dict[str, RowBytes] = {}
         self._zones: dict[str, Zones] = {}
+        self._samples: dict[str, Zones] = {}
         self.rows: Final = self._keep("rows", lambda: np.array([f.rows for f in fragments], np.uint32))
         self.firsts_address: Final = self._keep("firsts", lambda: self.firsts)
 
@@ -124,6 +127,15 @@ class ResidentVectors:
             if found is None:
                 found = Zones.concatenate([fragment.zone_map.column(column) for fragment in self.fragments])
                 self._zones[column] = found
+            return found
+
+    def sampled_zones(self, column: str) -> Zones:
+        """Those of about `_SAMPLED` vectors, as far from each other as can be; of all where there are few."""
+        zones = self.column_zones(column)
+        with self._lock:
+            found = self._samples.get(column)
+            if found is None:
+                found = self._samples[column] = zones.every(max(1, self.count // _SAMPLED))
             return found
 
     def has_parts(self, column: str) -> bool:

@@ -12,10 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from bamquery.engine.cuda.frames import CudaFrame
-from bamquery.engine.cuda.scan.chunk.vector_list import possible_vectors
+from bamquery.engine.cuda.scan.chunk.vector_list import possible_share
 from bamquery.engine.cuda.scan.columns.dictionaries import Dictionaries, JoinedDictionary
 from bamquery.engine.cuda.scan.columns.scan_column import Form, ScanColumn, scan_column
 from bamquery.engine.cuda.scan.resources.resident_vectors import ResidentVectors
@@ -94,7 +92,7 @@ def plan_whole(
     if not _is_worth(work, found, resources.stream_rate):
         return None
     ranges = work.ranges if work.context.settings.zone_maps else ()
-    if ranges and np.mean(possible_vectors(resident, ranges)) < _UNPRUNED:
+    if ranges and possible_share(resident, ranges) < _UNPRUNED:
         return None
     return WholePlan(resident, tuple(found))
 

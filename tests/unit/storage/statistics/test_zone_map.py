@@ -276,6 +276,14 @@ def test_some_vectors_are_pruned_as_all_are(among: set[int], low: int, high: int
         assert TEN_VECTORS.surviving_of(vectors, predicates).tolist() == expected.tolist()
 
 
+@pytest.mark.parametrize("step", [1, 3, 20])
+def test_each_so_many_vectors(step: int) -> None:
+    zones = TEN_VECTORS.column("c")
+    for operator, value in (("<", 4000), (">=", 2500), ("=", 5000)):
+        predicate = RangePredicate("c", operator, (pa.scalar(value, zones.minimum.type),))  # type: ignore[arg-type]
+        assert zones.every(step).possible(predicate).tolist() == zones.possible(predicate)[::step].tolist()
+
+
 def test_nan_is_the_greatest_number() -> None:
     nan = math.nan
     array = pa.array(np.concatenate([np.full(VECTOR_ROWS, x) for x in (1.0, nan, -1.0)]))

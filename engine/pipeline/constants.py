@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
+from decimal import Context
+from typing import Any, Final
 
 import pyarrow as pa
+
+_EXACT: Final = Context(prec=100)
 
 
 def bits_of_double(value: float) -> int:
@@ -17,12 +20,8 @@ def bits_of_double(value: float) -> int:
 def word_of(value: pa.Scalar[Any]) -> int:
     """A constant of an integer, decimal, date, time or timestamp type, not null, as it is stored."""
     if isinstance(value, pa.Decimal128Scalar):
-        sign, digits, exponent = value.as_py().as_tuple()
-        number = int("".join(map(str, digits)))
-        assert isinstance(exponent, int)
-        number = number * 10 ** (exponent + value.type.scale)
-        return int(-number if sign else number)
+        return int(value.as_py().scaleb(value.type.scale, _EXACT))
     if pa.types.is_integer(value.type):
         return int(value.as_py())
-    stored = pa.int32() if value.type.bit_width == 32 else pa.int64()
-    return int(value.cast(stored).as_py())
+    units: int = value.value  # type: ignore[attr-defined]
+    return units

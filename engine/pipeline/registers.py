@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 import pyarrow as pa
@@ -32,21 +34,30 @@ class Value:
     bound: int = 2**63
 
 
+def _ids(*kinds: pa.DataType) -> set[int]:
+    return {kind.id for kind in kinds}
+
+
+_SHAPES: Final[Mapping[int, Shape]] = MappingProxyType(
+    {
+        **dict.fromkeys(_ids(pa.bool_()), Shape.FLAG),
+        **dict.fromkeys(_ids(pa.float32(), pa.float64()), Shape.DOUBLE),
+        **dict.fromkeys(_ids(pa.int8(), pa.int16(), pa.int32(), pa.int64()), Shape.WORD),
+        **dict.fromkeys(_ids(pa.uint8(), pa.uint16(), pa.uint32()), Shape.WORD),
+        **dict.fromkeys(_ids(pa.date32(), pa.timestamp("us"), pa.time32("s"), pa.time64("us")), Shape.WORD),
+        **dict.fromkeys(_ids(pa.decimal128(1)), Shape.WORD),
+    }
+)
+"""By the number that Arrow knows a type's kind by: each node of each statement is asked."""
+
+
 class NotCoveredError(Exception):
     """There is no instruction for an expression; where it can be an input, it is one."""
 
 
 def shape_of(kind: pa.DataType) -> Shape | None:
     """What registers hold values of a type as; None where they cannot."""
-    types = pa.types
-    if types.is_boolean(kind):
-        return Shape.FLAG
-    if types.is_float64(kind) or types.is_float32(kind):
-        return Shape.DOUBLE
-    if types.is_integer(kind) and kind != pa.uint64():
-        return Shape.WORD
-    temporal = types.is_date32(kind) or types.is_timestamp(kind) or types.is_time(kind)
-    return Shape.WORD if temporal or types.is_decimal128(kind) else None
+    return _SHAPES.get(kind.id)
 
 
 def bound_of(kind: pa.DataType) -> int:

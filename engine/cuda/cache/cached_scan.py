@@ -26,6 +26,7 @@ from bamquery.engine.operators.scan.chunk_selection import SelectionPlan
 from bamquery.engine.operators.scan.device_scan import ScanWork
 from bamquery.engine.operators.scan.filter_order import AdaptiveFilterOrder, FilterStep, combine_steps
 from bamquery.errors import MemoryLimitError
+from bamquery.plan.expressions import Expression
 from bamquery.storage.format.storable_types import is_string_like, value_bits
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.plain_size import stored_bytes, string_bytes
@@ -177,6 +178,7 @@ class _CachedScan:
         self._work = work
         schema = work.plan.schema
         self._sizes = {schema.get_field_index(name): one.nbytes for name, one in held.items()}
+        self._conditions: dict[tuple[int, ...], Expression] = {}
         self._needed: set[int] = set()
         """Columns whose rows have been counted, of the piece that is in work."""
         self._rows = sum(fragment.rows for fragment in work.fragments)
@@ -225,7 +227,15 @@ class _CachedScan:
         def has_dictionary(place: int) -> bool:
             return self._held[columns[place]].dictionary is not None
 
-        return is_selectable(combine_steps(steps, columns, self._work.plan.schema), has_dictionary)
+        return is_selectable(self._condition(steps, columns), has_dictionary)
+
+    def _condition(self, steps: Sequence[FilterStep], columns: Sequence[int]) -> Expression:
+        """All steps' conditions as one over the columns that they look at: the same expression each time."""
+        key = tuple(step.number for step in steps)
+        found = self._conditions.get(key)
+        if found is None:
+            found = self._conditions[key] = combine_steps(steps, columns, self._work.plan.schema)
+        return found
 
     def _filter(
         self, frame: _Columns, together: Sequence[FilterStep], waiting: list[FilterStep]
@@ -246,7 +256,7 @@ class _CachedScan:
         """The rows that pass some steps, and of the columns those that are wanted from here on."""
         plan, device = self._work.plan, self._device
         columns = _columns_of(steps)
-        condition = combine_steps(steps, columns, plan.schema)
+        condition = self._condition(steps, columns)
         before = frame.frame.rows
         self._count(columns, before)
         passed = device.matching_positions(condition, frame.select(device, columns))

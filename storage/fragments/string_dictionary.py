@@ -17,9 +17,9 @@ from bamquery import _native
 from bamquery.storage.files.buffers import view
 
 _MOST_VALUES: Final = 1 << 16
-_MOST_BYTES: Final = 32 << 20
+_MOST_BYTES: Final = 16 << 20
 """Of distinct strings, which are held twice while they grow, and again where others are looked up in them."""
-_SLICE_BYTES: Final = 16 << 20
+_SLICE_BYTES: Final = 8 << 20
 """Of strings that are looked up together, each of which may be new."""
 _BYTE_VALUES: Final = 1 << 8
 """Whose codes take a byte each."""

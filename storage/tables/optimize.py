@@ -16,7 +16,7 @@ from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.rows import ConcatenatedRows, PermutedRows, table_rows
 from bamquery.storage.fragments.writer import RowSource
 from bamquery.storage.tables.background import BackgroundTransaction
-from bamquery.storage.tables.clustering import rows_a_fragment, sort_bytes, sort_order
+from bamquery.storage.tables.clustering import gathered_bytes, rows_a_fragment, sort_bytes, sort_order
 from bamquery.storage.tables.snapshot import Snapshot
 from bamquery.storage.tables.transaction import Transaction
 from bamquery.storage.tables.writer import TableWriter
@@ -65,6 +65,7 @@ def optimize(
                 after.append(step)
             else:
                 background.write_now(step)
+                del step  # it would be held beside the next one
                 after.append(background.entries[-1])
         version = snapshot.version
         if background.entries:
@@ -105,9 +106,10 @@ def _plan(
     if keys and snapshot.rows:
         order = sort_order(snapshot.fragments, keys, limit, cancelled)
         if np.any(order[1:] < order[:-1]):
-            step = rows_a_fragment(snapshot.fragments, limit)
+            step = min(rows_a_fragment(snapshot.fragments, limit), len(order))
+            most = gathered_bytes(snapshot.fragments, step, limit)
             for start in range(0, len(order), step):
-                yield PermutedRows(snapshot.fragments, order[start : start + step], cancelled)
+                yield PermutedRows(snapshot.fragments, order[start : start + step], cancelled, most)
             return
     group: list[tuple[FragmentEntry, Fragment]] = []
     for entry, fragment in zip(snapshot.entries, snapshot.fragments, strict=True):

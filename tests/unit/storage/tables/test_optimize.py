@@ -213,8 +213,8 @@ def test_the_memory_limit_is_kept_or_named(database, monkeypatch):
     ):
         database.table("t").optimize(["a"], memory_limit=2_399_999)
     database.table("t").optimize(["a"], memory_limit=2_400_000)
-    # (2.4 M - 8 x 100,000) / (24 + 8) rows a fragment
-    assert fragment_rows_of(database) == [50_000, 50_000]
+    # (2.4 M - 4 x 100,000) / (8 + 16) rows a fragment
+    assert fragment_rows_of(database) == [83_333, 16_667]
     assert values_of(database, "t") == list(range(100_000))
 
 

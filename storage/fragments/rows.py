@@ -190,16 +190,12 @@ class PermutedRows:
         """The column's values by ascending row; None where they take too much: others are shorter."""
         pieces: list[pa.Array[Any]] = []
         size = 0
-        pa.default_memory_pool().release_unused()  # of whoever took the rows before
         for piece in self._gather(index):
             pieces.append(piece)
             size += piece.indices.nbytes if isinstance(piece, pa.DictionaryArray) else piece.nbytes
             if self._most_bytes is not None and size > self._most_bytes and self.rows > 1:
                 return None
-        gathered: pa.Array[Any] = pa.concat_arrays(pieces, memory_pool=pa.system_memory_pool())
-        del piece, pieces
-        pa.default_memory_pool().release_unused()  # takes of them need room, too
-        return gathered
+        return pa.concat_arrays(pieces, memory_pool=pa.system_memory_pool())
 
     def _gather(self, index: int) -> Iterator[pa.Array[Any]]:
         first = 0

@@ -49,8 +49,15 @@ def optimize(
     cluster_by: Sequence[str],
     memory_limit: int | None,
     sorted_rows: SortedRows | None = None,
+    *,
+    relieve: Callable[[], None] = lambda: None,
 ) -> OptimizeReport:
     """Rewrite the version that `transaction` is based on, which `snapshot` reads; see `Table.optimize`."""
+
+    def is_cancelled() -> bool:  # asked before each piece, which is when to look at memory, too
+        relieve()
+        return background.is_cancelled()
+
     limit = memory_limit or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     background = BackgroundTransaction(transaction, snapshot.schema)
     try:
@@ -60,7 +67,7 @@ def optimize(
             if sort_bytes(snapshot.fragments, keys) > limit // _SORTING:
                 return _write_sorted(snapshot, transaction, sorted_rows(snapshot, keys), limit)
             limit //= _SORTING
-        for step in _plan(snapshot, keys, limit, background.is_cancelled):
+        for step in _plan(snapshot, keys, limit, is_cancelled):
             if isinstance(step, FragmentEntry):
                 after.append(step)
             else:

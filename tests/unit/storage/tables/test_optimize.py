@@ -218,6 +218,18 @@ def test_the_memory_limit_is_kept_or_named(database, monkeypatch):
     assert values_of(database, "t") == list(range(100_000))
 
 
+@pytest.mark.parametrize("keys", [[], ["a"]], ids=["merge", "cluster"])
+def test_memory_is_looked_at_before_each_piece(database, monkeypatch, keys):
+    """What allocators keep of the last ones comes on top of the limit otherwise."""
+    monkeypatch.setattr(fragment_rows, "PIECE_BYTES", 8 << 10)
+    rows = 20 << 10
+    create(database, "t", np.random.default_rng(0).permutation(rows))
+    append(database, "t", [0])
+    looks = []
+    database.table("t").optimize(keys, relieve=lambda: looks.append(0))
+    assert len(looks) >= (20 if not keys else 60)  # to sort, to gather, and to put in order
+
+
 def test_a_concurrent_append_wins_and_loses_nothing(database, monkeypatch):
     create(database, "t", [3])
     append(database, "t", [1])

@@ -5,6 +5,7 @@ import pytest
 from bamquery.errors import CancelledError, StorageError
 from bamquery.statement_context.cancellation import use_cancellation_check
 from bamquery.storage.database.database import Database
+from bamquery.storage.fragments.encoded_columns import EncodedRows
 from bamquery.storage.fragments.writer import BatchRows
 from bamquery.storage.tables import transaction as transaction_module
 from bamquery.storage.tables.background import BackgroundTransaction
@@ -135,8 +136,16 @@ def test_who_waits_to_write_hears_of_an_abort(background, monkeypatch):
     background.use_threads(2)
     background.write(BatchRows([batch([1])]))  # of no bytes: a fragment as soon as it is encoded
     assert begun.wait(30)
+    real, closed = EncodedRows.close, threading.Event()
+
+    def close(self, *arguments):
+        real(self, *arguments)
+        closed.set()
+
+    monkeypatch.setattr(EncodedRows, "close", close)
     background.write(BatchRows([batch([2])]))
     waiting = background._pending
+    assert closed.wait(30)
     background.abort()
     with pytest.raises(CancelledError):
         waiting.result(10)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from bamquery.engine.execution.memory_budget import MemoryBudget
 from bamquery.engine.sources.scan_sources import StoredTable
 from bamquery.plan.expressions import SortKey
 from bamquery.plan.nodes import Scan, Sort
@@ -39,4 +40,5 @@ def optimize_table(session: Session, name: str, cluster_by: Sequence[str]) -> Op
                 yield pa.RecordBatch.from_arrays(columns_now, schema=snapshot.schema)
 
     limit = session.settings.effective_memory_limit
-    return session.database.table(name).optimize(cluster_by, limit, sorted_rows)
+    relieve = MemoryBudget(limit).relieve
+    return session.database.table(name).optimize(cluster_by, limit, sorted_rows, relieve=relieve)

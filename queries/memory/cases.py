@@ -252,6 +252,8 @@ CASES: Final = (
         optimize="OPTIMIZE texts",
         cluster_by="OPTIMIZE numbers CLUSTER BY (k)",
         cluster_by_texts="OPTIMIZE texts CLUSTER BY (w)",
+        cluster_texts="OPTIMIZE texts CLUSTER BY (g)",
+        encode_anew="ALTER TABLE texts SET (encoding = 'plain'); OPTIMIZE texts",
     ),
     *(
         Case("ways in", f"{how} {name}", f"{{folder}}/{name}.{how}", (f"{name}.{how}",), "load")

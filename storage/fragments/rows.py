@@ -128,25 +128,35 @@ class PermutedRows:
     """Rows of several fragments in a given order.
 
     A column is gathered as a whole, fragment by fragment in ascending order, and then put in order piece by
-    piece. Memory: 24 bytes a row while this is made and 16 from then on, twice the column (validity, offsets
-    and values) while it is read, and two pieces.
+    piece; one that takes too much, part by part, each of which reads the column anew. Memory: a row number
+    and 4 bytes for each row, 4 more for each row of the fragments while this is made, twice what is gathered
+    (validity, offsets and values) while a column is read, and two pieces.
     """
 
     def __init__(
-        self, fragments: Sequence[Fragment], order: NDArray[np.int64], cancelled: Callable[[], bool]
+        self,
+        fragments: Sequence[Fragment],
+        order: NDArray[Any],
+        cancelled: Callable[[], bool],
+        most_bytes: int | None = None,
     ) -> None:
-        """`order`: row numbers, counted over all fragments; each at most once."""
+        """`order`: row numbers, counted over all fragments; each at most once.
+
+        `most_bytes`: of a column that are gathered at once.
+        """
         self._fragments = fragments
+        self._order = order
         self._cancelled = cancelled
-        by_row = np.argsort(order, kind="stable")
-        self._ascending = order[by_row]
-        self._places: NDArray[np.int64] = np.empty(len(order), np.int64)
-        self._places[by_row] = np.arange(len(order))
+        self._most_bytes = most_bytes
+        self._ascending = np.sort(order)
+        places = np.empty(int(self._ascending[-1]) + 1 if len(order) else 0, np.uint32)
+        places[self._ascending] = np.arange(len(order), dtype=np.uint32)
+        self._places = places[order]
 
     @property
     def rows(self) -> int:
         """As many as the order has."""
-        return len(self._places)
+        return len(self._order)
 
     def column(self, index: int) -> Iterator[pa.Array[Any]]:
         """Chunks of a piece's rows.
@@ -154,14 +164,40 @@ class PermutedRows:
         Raises:
             CorruptionError: a vector does not match its checksum. CancelledError: it was cancelled.
         """
-        gathered = pa.concat_arrays(list(self._gather(index)), memory_pool=pa.system_memory_pool())
+        parts = self._parts(index)
+        gathered = self._gathered(index) if parts == 1 else None
+        if gathered is None:
+            step = -(-self.rows // max(parts, 2))
+            for start in range(0, self.rows, step):
+                part = self._order[start : start + step]
+                rows = PermutedRows(self._fragments, part, self._cancelled, self._most_bytes)
+                yield from rows.column(index)
+            return
         step = max(1, PIECE_BYTES * self.rows // max(gathered.nbytes, 1))
         for start in range(0, self.rows, step):
             _check(self._cancelled)
             yield gathered.take(self._places[start : start + step])
 
+    def _parts(self, index: int) -> int:
+        """In so many the column can be gathered, if its rows are like the others."""
+        if self._most_bytes is None:
+            return 1
+        rows = sum(fragment.rows for fragment in self._fragments)
+        size = sum(column_bytes(fragment, index) for fragment in self._fragments) * self.rows // max(rows, 1)
+        return min(max(-(-size // max(self._most_bytes, 1)), 1), self.rows)
+
+    def _gathered(self, index: int) -> pa.Array[Any] | None:
+        """The column's values by ascending row; None where they take too much: others are shorter."""
+        pieces: list[pa.Array[Any]] = []
+        size = 0
+        for piece in self._gather(index):
+            pieces.append(piece)
+            size += piece.indices.nbytes if isinstance(piece, pa.DictionaryArray) else piece.nbytes
+            if self._most_bytes is not None and size > self._most_bytes and self.rows > 1:
+                return None
+        return pa.concat_arrays(pieces, memory_pool=pa.system_memory_pool())
+
     def _gather(self, index: int) -> Iterator[pa.Array[Any]]:
-        """The values at the rows wanted, by ascending row."""
         first = 0
         for fragment in self._fragments:
             name = fragment.schema.field(index).name
@@ -170,9 +206,10 @@ class PermutedRows:
                 for start in range(first, first + fragment.rows, span):
                     _check(self._cancelled)
                     end = min(start + span, first + fragment.rows)
-                    low, high = np.searchsorted(self._ascending, [start, end])
+                    low, high = np.searchsorted(self._ascending, np.array([start, end], self._order.dtype))
                     if low < high:
-                        yield reader.fetch_vectors(name, self._ascending[low:high] - first, ReadCounters())
+                        rows = self._ascending[low:high].astype(np.int64) - first
+                        yield reader.fetch_vectors(name, rows, ReadCounters())
             first += fragment.rows
 
 

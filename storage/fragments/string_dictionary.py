@@ -17,6 +17,10 @@ from bamquery import _native
 from bamquery.storage.files.buffers import view
 
 _MOST_VALUES: Final = 1 << 16
+_MOST_BYTES: Final = 16 << 20
+"""Of distinct strings, which are held twice while they grow, and again where others are looked up in them."""
+_SLICE_BYTES: Final = 8 << 20
+"""Of strings that are looked up together, each of which may be new."""
 _BYTE_VALUES: Final = 1 << 8
 """Whose codes take a byte each."""
 _LOOKED_AT: Final = 1 << 16
@@ -51,11 +55,14 @@ class StringDictionary:
             ValueError: offsets are damaged, or a string is not UTF-8.
         """
         self._require_offsets(chunk)
-        for start in range(0, len(chunk), _LOOKED_AT):  # long chunks may soon be of too many values
-            codes = self._encode(chunk.slice(start, _LOOKED_AT))
-            self._rows += len(codes)
+        # Long chunks, and those of long strings, may soon be of too many values.
+        step = min(_LOOKED_AT, max(_SLICE_BYTES * len(chunk) // max(chunk.nbytes, 1), 1))
+        for start in range(0, len(chunk), step):
+            codes = self._encode(chunk.slice(start, step))
+            if codes is not None:
+                self._rows += len(codes)
             many = self._rows >= _LOOKED_AT and _FEW * len(self._known) > self._rows
-            if many or len(self._known) > _MOST_VALUES:
+            if codes is None or many or len(self._known) > _MOST_VALUES:
                 self._left = chunk.slice(start)
                 return False
             narrow = len(self._known) <= _BYTE_VALUES
@@ -69,10 +76,13 @@ class StringDictionary:
             _native.string_ends(offsets, chunk.offset, len(chunk), view(data).nbytes, None, 0, 0)
 
     def _encode(self, chunk: Any) -> Any:
+        """Codes of these strings; None where the distinct ones take too much with theirs."""
         own = chunk.dictionary_encode()
         places = pc.index_in(own.dictionary, value_set=self._known)
         if places.null_count:
             new = own.dictionary.filter(places.is_null())
+            if self._known.nbytes + new.nbytes > _MOST_BYTES:
+                return None
             new.validate(full=True)
             self._known = pa.concat_arrays([self._known, new])
             places = pc.index_in(own.dictionary, value_set=self._known)

@@ -78,6 +78,7 @@ class BackgroundTransaction:
 
         Raises:
             StorageError: these or earlier rows could not be written; or the writer is closed.
+            CancelledError: the statement that this thread works for was cancelled.
         """
         self._settle_rows()
         if self.transaction.encoding == "plain":
@@ -89,7 +90,7 @@ class BackgroundTransaction:
         """Let the next rows make a fragment of their own.
 
         Raises:
-            StorageError: as `write`.
+            StorageError, CancelledError: as `write`.
         """
         self._settle_rows()
         if self._encoded is not None:
@@ -99,30 +100,27 @@ class BackgroundTransaction:
         """Write one fragment and wait for it; unlike after `write`, a failure leaves the writer usable.
 
         Raises:
-            StorageError: as `write`.
-            CancelledError: the statement that this thread works for was cancelled.
+            StorageError, CancelledError: as `write`.
         """
         self.settle()
-        writing = self._pool.submit(self._write, source)
-        while not wait([writing], _PATIENCE).done:
-            check_cancelled()  # of the caller's thread: the one that writes hears of it by `abort`
-        writing.result()
+        _await(self._pool.submit(self._write, source))
 
     def settle(self) -> None:
         """Wait until nothing is being written; rows of a fragment that may grow stay in memory.
 
         Raises:
             StorageError: it could not be; or the writer is closed.
+            CancelledError: as `write`.
         """
         self._settle_rows()
         if self._writing is not None:
-            self._writing.result()
+            _await(self._writing)
 
     def _settle_rows(self) -> None:
         """Wait until nothing is being encoded; a fragment may still be being written."""
         self.require_open()
         if self._pending is not None:
-            self._pending.result()
+            _await(self._pending)
         if self._writing is not None and self._writing.done():
             self._writing.result()
 
@@ -132,7 +130,7 @@ class BackgroundTransaction:
             return self._pool.submit(function, *arguments)
         if self._encoding is None:
             self._encoding = ThreadPoolExecutor(1, thread_name_prefix="bamquery-encoding")
-            self._columns = EncodingThreads(self._threads)
+            self._columns = EncodingThreads(self._threads, self.is_cancelled)
         return self._encoding.submit(function, *arguments)
 
     def _run_all(self, tasks: Sequence[Callable[[], None]]) -> None:
@@ -160,6 +158,7 @@ class BackgroundTransaction:
             ConflictError, StorageError: as `Transaction.publish`; nothing was committed.
         """
         self.settle()
+        # Not cancelled from here on: the caller is to hear whether the version is there.
         version = self._pool.submit(self._publish, table, operation, tuple(fragments)).result()
         self._close()
         return version
@@ -183,9 +182,12 @@ class BackgroundTransaction:
             self._columns.close()
 
     def _write(self, source: RowSource | EncodedRows) -> None:
-        if self.is_cancelled():  # by now what it would write is nobody's to remove
-            raise CancelledError("the writing of a fragment was cancelled")
+        self._require_going_on()  # otherwise what it would write is nobody's to remove by now
         self.entries.append(self.transaction.write(self.schema, source, self.is_cancelled))
+
+    def _require_going_on(self) -> None:
+        if self.is_cancelled():
+            raise CancelledError("the writing of a fragment was cancelled")
 
     def _encode(self, source: RowSource, encoded_bytes: int) -> None:
         if self._encoded is not None and self._encoded.rows + source.rows > MAX_FRAGMENT_ROWS:
@@ -207,8 +209,10 @@ class BackgroundTransaction:
         if self._threads == 1:
             self._write(encoded)
             return
-        if self._writing is not None:
-            self._writing.result()  # no more than one waits for its turn
+        if self._writing is not None:  # no more than one waits for its turn
+            while not wait([self._writing], _PATIENCE).done:
+                self._require_going_on()
+            self._writing.result()
         self._writing = self._pool.submit(self._write, encoded)
 
     def _publish(self, table: str, operation: Operation, fragments: tuple[FragmentEntry, ...]) -> int:
@@ -226,3 +230,10 @@ class BackgroundTransaction:
         self.transaction.close()
         if not self.transaction.published:
             self._finished()
+
+
+def _await(work: Future[None]) -> None:
+    """Wait for what another thread does, which hears by `abort` that the caller's statement was cancelled."""
+    while not wait([work], _PATIENCE).done:
+        check_cancelled()
+    work.result()

@@ -4,11 +4,12 @@ With N rows in the table, k bytes a row of the key columns, R rows a new fragmen
 widest column, the memory of clustering is the larger of
 
     N (k + 16)               sorting: the keys, the order, and room to merge it in
-    8 N + R (16 + 2 w)       gathering: the order, and what `PermutedRows` takes (w counted as at least 4)
+    4 N + R (8 + 2 w)        gathering: the order, and what `PermutedRows` takes
 
 and besides some 100 MB for pieces and what allocators keep. R is chosen so that the second stays within the
 limit, since each new fragment reads all vectors that hold one of its rows: the more rows it has, the fewer
-passes over the table.
+passes over the table. A fragment that must not have fewer rows, or whose rows are wider than others, gathers
+columns part by part. Row numbers take 8 bytes each where there are 2^32 or more.
 """
 
 from __future__ import annotations
@@ -28,13 +29,15 @@ from bamquery.storage.fragments.rows import FragmentRows
 from bamquery.storage.tables.manifest import MAX_FRAGMENT_ROWS
 
 _FEWEST_ROWS: Final = 1 << 16
-"""A fragment is made this large even where that exceeds the limit a little."""
+"""A fragment is made this large even where a column of it is gathered in several parts then."""
+_LEAST_BYTES: Final = 16 << 20
+"""Are gathered of a column even where that exceeds the limit a little."""
 
 
 def sort_order(
     fragments: Sequence[Fragment], keys: Sequence[int], memory_limit: int, cancelled: Callable[[], bool]
-) -> NDArray[np.int64]:
-    """Row numbers, counted over all fragments, in ascending order of the key columns.
+) -> NDArray[Any]:
+    """Row numbers, unsigned and counted over all fragments, in ascending order of the key columns.
 
     Equal rows keep their order; NaN is greater than every number and null comes last.
 
@@ -59,7 +62,7 @@ def sort_order(
     )
     del columns, table
     pa.default_memory_pool().release_unused()
-    return order.to_numpy().view(np.int64)
+    return order.to_numpy().astype(_row_number(rows), copy=False)
 
 
 def sort_bytes(fragments: Sequence[Fragment], keys: Sequence[int]) -> int:
@@ -73,8 +76,20 @@ def rows_a_fragment(fragments: Sequence[Fragment], memory_limit: int) -> int:
     rows = sum(fragment.rows for fragment in fragments)
     columns = range(len(fragments[0].schema))
     widest = max(sum(column_bytes(fragment, column) for fragment in fragments) for column in columns)
-    fitting = (memory_limit - 8 * rows) * rows // max(16 * rows + 2 * widest, 24 * rows)
+    number = _row_number(rows).itemsize
+    fitting = (memory_limit - number * rows) * rows // ((number + 4) * rows + 2 * widest)
     return min(max(fitting, _FEWEST_ROWS), MAX_FRAGMENT_ROWS)
+
+
+def gathered_bytes(fragments: Sequence[Fragment], rows: int, memory_limit: int) -> int:
+    """How much of a column a new fragment of so many rows may gather at once."""
+    total = sum(fragment.rows for fragment in fragments)
+    number = _row_number(total).itemsize
+    return max((memory_limit - number * total - (number + 4) * rows) // 2, _LEAST_BYTES)
+
+
+def _row_number(rows: int) -> np.dtype[Any]:
+    return np.dtype(np.uint32 if rows < 1 << 32 else np.uint64)
 
 
 def _whole_column(

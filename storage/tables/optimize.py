@@ -16,7 +16,7 @@ from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.rows import ConcatenatedRows, PermutedRows, table_rows
 from bamquery.storage.fragments.writer import RowSource
 from bamquery.storage.tables.background import BackgroundTransaction
-from bamquery.storage.tables.clustering import rows_a_fragment, sort_bytes, sort_order
+from bamquery.storage.tables.clustering import gathered_bytes, rows_a_fragment, sort_bytes, sort_order
 from bamquery.storage.tables.snapshot import Snapshot
 from bamquery.storage.tables.transaction import Transaction
 from bamquery.storage.tables.writer import TableWriter
@@ -49,8 +49,15 @@ def optimize(
     cluster_by: Sequence[str],
     memory_limit: int | None,
     sorted_rows: SortedRows | None = None,
+    *,
+    relieve: Callable[[], None] = lambda: None,
 ) -> OptimizeReport:
     """Rewrite the version that `transaction` is based on, which `snapshot` reads; see `Table.optimize`."""
+
+    def is_cancelled() -> bool:  # asked before each piece, which is when to look at memory, too
+        relieve()
+        return background.is_cancelled()
+
     limit = memory_limit or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     background = BackgroundTransaction(transaction, snapshot.schema)
     try:
@@ -60,11 +67,12 @@ def optimize(
             if sort_bytes(snapshot.fragments, keys) > limit // _SORTING:
                 return _write_sorted(snapshot, transaction, sorted_rows(snapshot, keys), limit)
             limit //= _SORTING
-        for step in _plan(snapshot, keys, limit, background.is_cancelled):
+        for step in _plan(snapshot, keys, limit, is_cancelled):
             if isinstance(step, FragmentEntry):
                 after.append(step)
             else:
                 background.write_now(step)
+                del step  # it would be held beside the next one
                 after.append(background.entries[-1])
         version = snapshot.version
         if background.entries:
@@ -105,9 +113,10 @@ def _plan(
     if keys and snapshot.rows:
         order = sort_order(snapshot.fragments, keys, limit, cancelled)
         if np.any(order[1:] < order[:-1]):
-            step = rows_a_fragment(snapshot.fragments, limit)
+            step = min(rows_a_fragment(snapshot.fragments, limit), len(order))
+            most = gathered_bytes(snapshot.fragments, step, limit)
             for start in range(0, len(order), step):
-                yield PermutedRows(snapshot.fragments, order[start : start + step], cancelled)
+                yield PermutedRows(snapshot.fragments, order[start : start + step], cancelled, most)
             return
     group: list[tuple[FragmentEntry, Fragment]] = []
     for entry, fragment in zip(snapshot.entries, snapshot.fragments, strict=True):

@@ -106,13 +106,16 @@ class Table:
         cluster_by: Sequence[str] = (),
         memory_limit: int | None = None,
         sorted_rows: SortedRows | None = None,
+        *,
+        relieve: Callable[[], None] = lambda: None,
     ) -> OptimizeReport:
         """Merge small fragments; with `cluster_by`, put all rows in ascending order of these columns.
 
         Rows keep their order among equals, and everywhere without `cluster_by`. Merging takes the memory of
         a few pieces of a column; clustering what `bamquery.storage.tables.clustering` says, up to
         `memory_limit` bytes (None: half of the machine's); where that does not fit in half of it,
-        `sorted_rows` are written as they come. A table that is in order already is only merged.
+        `sorted_rows` are written as they come. A table that is in order already is only merged. `relieve` is
+        called between pieces, to give back what allocators keep.
 
         Raises:
             CatalogError: the table was dropped, or there is no such column.
@@ -122,7 +125,7 @@ class Table:
         """
         if cluster_by and self._is_aged():
             # Sorting goes by columns that all fragments have, so those that are older are written anew first.
-            self.optimize()
+            self.optimize(memory_limit=memory_limit, relieve=relieve)
         transaction = self._begin()
         try:
             snapshot = self.snapshot(transaction.base.version)
@@ -130,7 +133,7 @@ class Table:
             transaction.close()
             raise
         with snapshot:
-            return optimize(snapshot, transaction, cluster_by, memory_limit, sorted_rows)
+            return optimize(snapshot, transaction, cluster_by, memory_limit, sorted_rows, relieve=relieve)
 
     def add_column(
         self,

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 import bamquery
+from bamquery.engine.execution.memory_budget import MemoryBudget
 from bamquery.errors import CatalogError, ConflictError
 
 ROWS = 100_000
@@ -51,6 +52,16 @@ def test_rows_are_sorted_by_files_as_they_are_in_memory(con: Any, keys: list[str
     for name in ("k", "s", "d", "n"):
         assert found[name].to_pylist() == expected[name].to_pylist(), name
     assert con.check().clean
+
+
+def test_what_allocators_keep_is_given_back_under_the_limit(
+    con: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[int] = []
+    monkeypatch.setattr(MemoryBudget, "relieve", lambda self: limits.append(self.limit))
+    con.execute("SET memory_limit = '100MB'")
+    con.execute("OPTIMIZE t CLUSTER BY (k)")
+    assert set(limits) == {100_000_000}
 
 
 def test_the_statement_does_so_too(con: Any) -> None:

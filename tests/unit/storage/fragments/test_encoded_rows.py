@@ -13,11 +13,13 @@ from hypothesis import given, settings
 
 from bamquery.errors import CancelledError, StorageError
 from bamquery.storage.files.filesystem import POSIX
+from bamquery.storage.fragments import string_dictionary
 from bamquery.storage.fragments.check import check_fragment
 from bamquery.storage.fragments.choose_packing import FORCED
 from bamquery.storage.fragments.encoded_columns import EncodedRows
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.rows import FragmentRows
+from bamquery.storage.fragments.string_dictionary import StringDictionary
 from bamquery.storage.fragments.writer import BatchRows, write_fragment
 from tests.unit.storage.random_columns import Sample, assert_same, samples
 
@@ -80,6 +82,39 @@ def test_strings_that_become_many_are_no_dictionary_any_more(tmp_path: Path) -> 
     fragment = Fragment.open(tmp_path, entry, batches[0].schema)
     assert fragment.layout.columns[0].dictionary is None
     assert pa.concat_arrays(FragmentRows(fragment).column(0)).equals(pa.concat_arrays([few, many, few]))
+
+
+@pytest.mark.parametrize("in_one_chunk", [False, True])
+def test_distinct_strings_of_many_bytes_are_no_dictionary(
+    in_one_chunk: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However few rows have been looked at: they would be held several times."""
+    monkeypatch.setattr(string_dictionary, "_MOST_BYTES", 32_000)
+    monkeypatch.setattr(string_dictionary, "_SLICE_BYTES", 8_000)
+    strings = [f"{number:03d}" * 333 for number in range(1000)]
+    whole = pa.array(strings, pa.large_string())
+    chunks = [whole] if in_one_chunk else [whole.slice(start, 10) for start in range(0, 1000, 10)]
+    few = StringDictionary(pa.large_string())
+    taken = [few.add(chunk) for chunk in chunks[:1]]
+    while taken[-1] and len(taken) < len(chunks):
+        taken.append(few.add(chunks[len(taken)]))
+        assert few.held_bytes < 40_000
+    assert not taken[-1]
+    assert len(taken) == (1 if in_one_chunk else 4)
+    assert 24_000 < few.held_bytes < 40_000  # also of one chunk a part was looked at, not all
+    left = [row for part in few.strings() for row in part.to_pylist()]
+    assert left == strings[: len(left)]
+    assert len(left) == sum(len(chunk) for chunk in chunks[: len(taken)])
+
+
+def test_few_strings_of_many_bytes_are_a_dictionary(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(string_dictionary, "_MOST_BYTES", 32_000)
+    monkeypatch.setattr(string_dictionary, "_SLICE_BYTES", 8_000)
+    strings = [f"{number % 30:03d}" * 333 for number in range(1000)]
+    few = StringDictionary(pa.large_string())
+    assert few.add(pa.array(strings, pa.large_string()))
+    assert few.is_worth
+    assert [row for part in few.strings() for row in part.to_pylist()] == strings
 
 
 def test_what_is_held_is_about_what_the_file_takes(tmp_path: Path) -> None:

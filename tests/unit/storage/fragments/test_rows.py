@@ -75,6 +75,33 @@ def test_any_order_of_any_of_the_rows(fragments, monkeypatch, piece, share):
         assert column(source, index) == [everything[row] for row in order]
 
 
+@pytest.mark.parametrize("unlike_others", [False, True])
+def test_a_column_that_takes_too_much_is_gathered_in_parts(fragments, monkeypatch, unlike_others):
+    """Also where the rows are longer than the fragments say of all: so much is found out on the way."""
+    most, sizes = 6_000, []
+    real = pa.concat_arrays
+
+    def concat(pieces, **arguments):
+        sizes.append(sum(piece.nbytes for piece in pieces))
+        return real(pieces, **arguments)
+
+    monkeypatch.setattr(pa, "concat_arrays", concat)
+    if unlike_others:
+        monkeypatch.setattr(fragment_rows, "column_bytes", lambda fragment, index: fragment.rows)
+    order = np.random.default_rng(3).permutation(sum(SIZES))[:4000]
+    source = PermutedRows(fragments, order.astype(np.uint32), lambda: False, most)
+    for index in range(2):
+        everything = [
+            v for seed, count in enumerate(SIZES) for v in rows(count, seed).column(index).to_pylist()
+        ]
+        sizes.clear()
+        assert column(source, index) == [everything[row] for row in order]
+        assert len(sizes) > 4
+        assert max(sizes) <= most
+    one = PermutedRows(fragments, np.array([7], np.uint32), lambda: False, 0)
+    assert column(one, 0) == [rows(31, 1).column(0)[6].as_py()]  # one row is gathered, whatever it takes
+
+
 def test_sources_one_after_the_other(fragments):
     source = ConcatenatedRows(
         [FragmentRows(fragments[1]), BatchRows([rows(3, 9)]), FragmentRows(fragments[0])]

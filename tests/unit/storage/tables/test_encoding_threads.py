@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from bamquery.errors import CancelledError
 from bamquery.storage.files.filesystem import POSIX
 from bamquery.storage.fragments.encoded_columns import EncodedRows
 from bamquery.storage.fragments.writer import BatchRows, write_fragment
@@ -67,6 +68,30 @@ def test_the_first_error_is_raised_once_nobody_works(threads):
     assert working == []
     threads.run_all([partial(working.append, 0)])
     assert working == [0]
+
+
+def test_nobody_waits_for_others_once_it_is_cancelled():
+    """One that is stuck, in a read of a dying disk say, holds up nobody; and nothing more is begun."""
+    caller = threading.get_ident()
+    cancelled, stuck, go_on = threading.Event(), threading.Event(), threading.Event()
+    ended, late = [], []
+
+    def work():
+        if threading.get_ident() == caller:
+            assert stuck.wait(30)
+            cancelled.set()
+        else:
+            stuck.set()
+            go_on.wait(20)
+            ended.append(True)
+
+    threads = EncodingThreads(2, cancelled.is_set)
+    with pytest.raises(CancelledError):
+        threads.run_all([work, work, partial(late.append, True)])
+    assert not ended
+    go_on.set()
+    threads.close()
+    assert not late
 
 
 def test_the_file_is_that_of_one_thread(tmp_path: Path):

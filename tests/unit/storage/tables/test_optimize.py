@@ -213,9 +213,21 @@ def test_the_memory_limit_is_kept_or_named(database, monkeypatch):
     ):
         database.table("t").optimize(["a"], memory_limit=2_399_999)
     database.table("t").optimize(["a"], memory_limit=2_400_000)
-    # (2.4 M - 8 x 100,000) / (24 + 8) rows a fragment
-    assert fragment_rows_of(database) == [50_000, 50_000]
+    # (2.4 M - 4 x 100,000) / (8 + 16) rows a fragment
+    assert fragment_rows_of(database) == [83_333, 16_667]
     assert values_of(database, "t") == list(range(100_000))
+
+
+@pytest.mark.parametrize("keys", [[], ["a"]], ids=["merge", "cluster"])
+def test_memory_is_looked_at_before_each_piece(database, monkeypatch, keys):
+    """What allocators keep of the last ones comes on top of the limit otherwise."""
+    monkeypatch.setattr(fragment_rows, "PIECE_BYTES", 8 << 10)
+    rows = 20 << 10
+    create(database, "t", np.random.default_rng(0).permutation(rows))
+    append(database, "t", [0])
+    looks = []
+    database.table("t").optimize(keys, relieve=lambda: looks.append(0))
+    assert len(looks) >= (20 if not keys else 60)  # to sort, to gather, and to put in order
 
 
 def test_a_concurrent_append_wins_and_loses_nothing(database, monkeypatch):

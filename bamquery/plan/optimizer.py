@@ -24,6 +24,7 @@ from bamquery.plan.rules.remove_trivial import remove_trivial
 from bamquery.plan.rules.share_expressions import share_expressions
 from bamquery.plan.rules.simplify_joins import simplify_joins
 from bamquery.plan.rules.simplify_logic import simplify_logic
+from bamquery.plan.rules.total_groups import total_groups
 
 Rule = Callable[[Plan], Plan]
 
@@ -44,6 +45,7 @@ RULES: Final[tuple[Rule, ...]] = (
     push_down_limits,
     share_expressions,
     project_strings_below,
+    total_groups,  # before what only groups need is left out of the totals' rows
     prune_columns,
 )
 

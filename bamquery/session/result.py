@@ -74,7 +74,7 @@ class Result(Closeable):
             device, settings, spill_folder=spill_folder, sql=sql
         )
         self._context.is_deep = deep
-        self._context.memory.announce(self.operator.all_reservations(), settings.effective_threads)
+        self._context.memory.announce(self.operator.all_reservations(), self._context.stepping_threads)
         self.running = RunningQuery(self.operator, self.profile, self._context.cancelled)
         self._lock = threading.Lock()
         self._begun = False

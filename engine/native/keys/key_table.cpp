@@ -8,6 +8,7 @@
 
 #include "engine/native/keys/hash_words.hpp"
 #include "engine/native/keys/row_shares.hpp"
+#include "engine/native/keys/rows_by_key.hpp"
 
 namespace bamquery {
 namespace {
@@ -139,20 +140,18 @@ void KeyTable::build_bits(std::span<const KeyColumn> columns, std::int64_t rows)
   const std::int64_t shares = worth_shares(rows);
   const std::uint64_t usable_rows = set_bits(columns, rows, shares);
   const std::uint64_t keys = count_bits();
-  const auto each_rank_of = [&](std::int64_t first, std::int64_t own_rows, auto&& use) {
-    each_usable(
-        columns, first, own_rows,
-        [&](std::int64_t start, std::int64_t count, const std::uint64_t* codes, const std::uint8_t* usable) {
-          for (std::int64_t i = 0; i < count; ++i) {
-            if (usable[i] != 0)
-              use(words_[codes[i] / 64].rank(codes[i]), static_cast<std::uint32_t>(first + start + i));
-          }
-          return true;
-        });
-  };
   const auto each_rank = [&](auto&& use) {
-    share_items(rows, shares, kBlockRows, [&](std::int64_t, std::int64_t first, std::int64_t count) {
-      each_rank_of(first, count, use);
+    share_items(rows, shares, kBlockRows, [&](std::int64_t, std::int64_t first, std::int64_t own_rows) {
+      each_usable(columns, first, own_rows,
+                  [&](std::int64_t start, std::int64_t count, const std::uint64_t* codes,
+                      const std::uint8_t* usable) {
+                    for (std::int64_t i = 0; i < count; ++i) {
+                      if (usable[i] != 0)
+                        use(words_[codes[i] / 64].rank(codes[i]),
+                            static_cast<std::uint32_t>(first + start + i));
+                    }
+                    return true;
+                  });
     });
   };
   if (is_unique_ && codes_.count() <= kFewCodes) {
@@ -178,13 +177,22 @@ void KeyTable::build_bits(std::span<const KeyColumn> columns, std::int64_t rows)
   // Counted two places further, so that what is the end of a code's rows once all are placed is their
   // beginning until then.
   begins_.resize(keys + 2);
+  ZeroedTable<std::uint32_t> ranks(is_sorted_ ? 0 : static_cast<std::uint64_t>(rows));
+  std::fill_n(ranks.data(), ranks.size(), kNoKey);
+  const auto note_rank = [&]<bool kShared>(std::uint64_t rank, std::uint32_t row) {
+    std::uint32_t& found = begins_[rank + 2];
+    if constexpr (kShared) {
+      std::atomic_ref(found).fetch_add(1, std::memory_order_relaxed);  // ended threads hand it over
+    } else {
+      ++found;
+    }
+    if (!is_sorted_) ranks[row] = static_cast<std::uint32_t>(rank);
+  };
   if (shares == 1) {
-    each_rank([&](std::uint64_t rank, std::uint32_t) { ++begins_[rank + 2]; });
+    each_rank(
+        [&](std::uint64_t rank, std::uint32_t row) { note_rank.template operator()<false>(rank, row); });
   } else {
-    each_rank([&](std::uint64_t rank, std::uint32_t) {
-      std::atomic_ref(begins_[rank + 2])
-          .fetch_add(1, std::memory_order_relaxed);  // ended threads hand it over
-    });
+    each_rank([&](std::uint64_t rank, std::uint32_t row) { note_rank.template operator()<true>(rank, row); });
   }
   std::partial_sum(begins_.begin(), begins_.end(), begins_.begin());
   if (is_sorted_) {
@@ -192,8 +200,7 @@ void KeyTable::build_bits(std::span<const KeyColumn> columns, std::int64_t rows)
     return;
   }
   order_ = ZeroedTable<std::uint32_t>(usable_rows);
-  // By one thread: a key's rows stay in their order.
-  each_rank_of(0, rows, [&](std::uint64_t rank, std::uint32_t row) { order_[begins_[rank + 1]++] = row; });
+  place_rows({ranks.data(), ranks.size()}, begins_, order_.data(), shares);
 }
 
 void KeyTable::build_slots(std::span<const KeyColumn> columns, std::int64_t rows) {

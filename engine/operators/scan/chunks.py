@@ -22,6 +22,9 @@ MAPPED: Final = 2
 """Times as many of mapped files: a chunk's reads are not waited for, and its Python is the same."""
 MAPPED_FOR_MANY: Final = 4
 """The same where more than a few threads are at work, of which no two run Python at once."""
+HEAVIER_FOR_MANY: Final = 2
+"""Times as many bytes and rows given out that such a chunk may have: idle threads share what it takes, so
+that fewer leave none of them without work."""
 FEW_THREADS: Final = 4
 
 GIVEN_VECTORS: Final = 800
@@ -110,8 +113,14 @@ class ChunkLimits:
     @functools.lru_cache(maxsize=64)  # noqa: B019 (of small values, as many as there are settings)
     def for_mapped_files(self) -> ChunkLimits:
         """Those where no read is waited for."""
-        times = MAPPED if self.threads <= FEW_THREADS else MAPPED_FOR_MANY
-        return replace(self, vectors=times * self.vectors)
+        if self.threads <= FEW_THREADS:
+            return replace(self, vectors=MAPPED * self.vectors)
+        return replace(
+            self,
+            vectors=MAPPED_FOR_MANY * self.vectors,
+            stored_bytes=HEAVIER_FOR_MANY * self.stored_bytes,
+            given=HEAVIER_FOR_MANY * self.given,
+        )
 
     def vectors_for_share(self, share: float) -> int:
         """Vectors of a full chunk where about that share of the rows passes."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+import bamquery
 from bamquery.engine.execution import memory_budget as memory_module
+from bamquery.engine.execution.context import MOST_STEPPING
 from bamquery.engine.execution.memory_budget import (
     Division,
     MemoryBudget,
@@ -166,3 +168,21 @@ def test_what_users_set_of_the_allocator_stays(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "1000000")
     keep_freed_memory.__wrapped__()
     assert len(asked) == 2
+
+
+def test_room_for_chunks_is_kept_for_threads_that_take_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that only help with native calls have no chunk of their own."""
+    announced: list[int] = []
+    announce = MemoryBudget.announce
+
+    def note(budget: MemoryBudget, reservations: int, threads: int) -> None:
+        announced.append(threads)
+        announce(budget, reservations, threads)
+
+    monkeypatch.setattr(MemoryBudget, "announce", note)
+    with bamquery.connect(device="cpu") as con:
+        for threads in (2, 100):
+            con.sql(f"SET threads = {threads}")
+            con.sql("SELECT 1").to_arrow()
+    assert {2, MOST_STEPPING} <= set(announced)
+    assert max(announced) == MOST_STEPPING

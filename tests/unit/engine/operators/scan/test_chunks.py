@@ -206,6 +206,19 @@ def test_chunks_of_mapped_files_are_larger_unless_most_of_them_passes() -> None:
         assert [len(chunk.pieces[0].vectors) for chunk in found] == expected
 
 
+def test_chunks_of_mapped_files_weigh_more_where_many_threads_share_them() -> None:
+    """Whatever passes: no two threads run Python at once."""
+    fragment = FakeFragment(16384 * VECTOR_ROWS, list(range(16384)), width=8)
+    for share, few, many in ((1.0, 1024, 2048), (0.1, 2731, 4096)):
+        for threads, expected in ((4, few), (5, many)):
+            limits = replace(ChunkLimits.for_threads(threads=threads).for_mapped_files(), first=1 << 20)
+            limits = replace(limits, as_stored=True, stored_bytes=1 << 30)
+            found = cut_chunks([fragment], ANY, ["x"], True, limits, passing=lambda share=share: share)
+            assert len(next(found).pieces[0].vectors) == expected
+    few, many = (ChunkLimits.for_threads(threads=n).for_mapped_files().stored_bytes for n in (4, 5))
+    assert many == 2 * few
+
+
 def test_chunks_of_which_little_passes_are_larger() -> None:
     """What is read weighs as much as it is stored, and only what passes as much as it is decoded."""
     fragment = FakeFragment(4096 * VECTOR_ROWS, list(range(4096)), width=8, stored=1)

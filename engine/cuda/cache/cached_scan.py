@@ -178,7 +178,8 @@ class _CachedScan:
         self._work = work
         schema = work.plan.schema
         self._sizes = {schema.get_field_index(name): one.nbytes for name, one in held.items()}
-        self._conditions: dict[tuple[int, ...], Expression] = {}
+        self._conditions: dict[tuple[int, ...], tuple[tuple[FilterStep, ...], Expression]] = {}
+        """Of steps, which are held, so that nothing else has their ids."""
         self._needed: set[int] = set()
         """Columns whose rows have been counted, of the piece that is in work."""
         self._rows = sum(fragment.rows for fragment in work.fragments)
@@ -231,11 +232,12 @@ class _CachedScan:
 
     def _condition(self, steps: Sequence[FilterStep], columns: Sequence[int]) -> Expression:
         """All steps' conditions as one over the columns that they look at: the same expression each time."""
-        key = tuple(step.number for step in steps)
+        key = tuple(map(id, steps))  # numbers of steps that come while the scan runs may be used twice
         found = self._conditions.get(key)
         if found is None:
-            found = self._conditions[key] = combine_steps(steps, columns, self._work.plan.schema)
-        return found
+            made = combine_steps(steps, columns, self._work.plan.schema)
+            found = self._conditions[key] = tuple(steps), made
+        return found[1]
 
     def _filter(
         self, frame: _Columns, together: Sequence[FilterStep], waiting: list[FilterStep]

@@ -82,6 +82,12 @@ def test_rows_pass_conditions_taken_together_and_those_that_can_fail(device: Dev
     assert scan.profile.rows_scanned == ROWS
 
 
+def test_steps_of_one_number_are_two(device: Device[Any]) -> None:
+    """Those that others tell of are numbered on, and may get the number of one that is there."""
+    scan = Scan(device, [step(0, 0, 40, can_fail=True), step(0, 1, 60, can_fail=True)], (0,))
+    assert scan.run() == [{"a": n} for n in range(30)]
+
+
 def test_columns_that_were_read_for_it_are_not_the_cache_s(device: Device[Any]) -> None:
     scan = Scan(device, [step(0, 0, 40)], (1,))
     scan.fresh = frozenset("b")

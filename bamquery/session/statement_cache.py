@@ -87,7 +87,6 @@ class StatementCache:
         shape = known.constants.shape
         with self._lock:
             others = [other for other in self._known.get(shape, ()) if other.constants != known.constants]
-            others.sort(key=lambda other: -other.served)
             self._known[shape] = (known, *others[: _MOST_PLANS - 1])
             self._known.move_to_end(shape)
             while len(self._known) > _MOST_QUERIES:
@@ -103,8 +102,17 @@ class StatementCache:
             found = one.query(text, constants, catalog)
             if found is not None:
                 one.served += 1
+                self._note_use(one)
                 return found
         return None
+
+    def _note_use(self, known: KnownQuery) -> None:
+        """The plan that was used longest ago makes room: those of tables' earlier versions, in time."""
+        shape = known.constants.shape
+        with self._lock:
+            plans = self._known.get(shape, ())
+            if known in plans[1:]:
+                self._known[shape] = (known, *(one for one in plans if one is not known))
 
 
 _split: Final = functools.lru_cache(maxsize=_MOST_QUERIES)(TextConstants.split)

@@ -286,6 +286,19 @@ def test_the_plan_that_serves_most_is_asked_first(
     assert asked == [("1", "2")]
 
 
+def test_plans_of_a_table_that_changed_make_room(con: bamquery.Connection, bound: list[str]) -> None:
+    """However much they served: they serve nothing any more."""
+    for number in range(4):  # as many plans as are kept
+        for _ in range(3):
+            con.sql(f"SELECT b FROM t WHERE a = {number} LIMIT {number}").run().close()
+    con.sql("INSERT INTO t SELECT * FROM t LIMIT 1")
+    for limit in (0, 1, 0, 2, 0, 3, 0):
+        con.sql(f"SELECT b FROM t WHERE a = 5 LIMIT {limit}").run().close()
+    assert [text for text in bound if text.endswith("a = 5 LIMIT 0")] == [
+        "SELECT b FROM t WHERE a = 5 LIMIT 0"
+    ]
+
+
 def test_a_plan_that_was_never_run_serves_nothing_else(con: bamquery.Connection) -> None:
     for number in (1, 2, 1, 2):
         assert con.sql(f"SELECT a FROM t WHERE a = {number}").columns == ["a"]

@@ -665,6 +665,9 @@ def count_hit_pyramid(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArr
     And how many runs of such groups side by side they make.
     """
 
+def rows_by_vector(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The vectors that hold ascending rows, and how many of these each has."""
+
 def join_offsets(
     stored: Buffer, counts: NDArray[np.int64], data_size: int, joined: Buffer
 ) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from bamquery import _native
 from bamquery.storage.encodings.encoding import Footprint
 from bamquery.storage.format.layout import VECTOR_ROWS, Extent
+
+Number = TypeVar("Number", bound=np.generic)
 
 _VECTOR_SHIFT: Final = VECTOR_ROWS.bit_length() - 1
 _REMEMBERED: Final = 3
@@ -107,3 +109,15 @@ def _memoize_footprint(
     if footprint is None:
         footprint = known[key] = Footprint(*count())
     return footprint
+
+
+def of_vectors(figures: NDArray[Number], vectors: NDArray[np.int64]) -> NDArray[Number]:
+    """What an array has of ascending vectors, a row each: a part of it where they lie side by side.
+
+    The answer may be shared, and stays as it is.
+    """
+    if len(vectors):
+        first = int(vectors[0])
+        if int(vectors[-1]) - first == len(vectors) - 1:
+            return figures[first : first + len(vectors)]
+    return figures[vectors]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bamquery.errors import CorruptionError
 from bamquery.storage.encodings.encoding import BufferShape, ColumnShape, Footprint, VectorChecksums
-from bamquery.storage.encodings.fixed_width import fixed_footprint, vector_ranges, whole_footprint
+from bamquery.storage.encodings.fixed_width import fixed_footprint, of_vectors, vector_ranges, whole_footprint
 from bamquery.storage.files.buffers import view
 from bamquery.storage.format.layout import VECTOR_ROWS, ColumnLayout
 from bamquery.storage.format.storable_types import value_bits
@@ -35,6 +35,10 @@ class ColumnPlace:
     layout: ColumnLayout
     checksums: VectorChecksums
     null_counts: NDArray[np.int64]
+
+    def have_nulls(self, vectors: NDArray[np.int64]) -> bool:
+        """Whether one of those vectors has a null."""
+        return self.layout.has_nulls and bool(of_vectors(self.null_counts, vectors).any())
 
     def vector_rows(self, vectors: NDArray[np.int64]) -> NDArray[np.int64]:
         """Rows of each vector: 1,024, but for the fragment's last."""

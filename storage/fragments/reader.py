@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from bamquery import _native
 from bamquery.errors import CorruptionError
 from bamquery.storage.encodings.fsst.column import FsstColumn
 from bamquery.storage.encodings.packed.column import PackedColumn
@@ -23,10 +24,6 @@ from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.readers.block_reader import BlockReader, ReadCounters
 from bamquery.storage.readers.mapped_reader import MappedReader
-
-_VECTOR_SHIFT: Final = VECTOR_ROWS.bit_length() - 1
-_MANY: Final = 40
-"""Rows of a vector from which on it takes less to look for where vectors begin than at each row."""
 
 
 class FragmentReader:
@@ -228,7 +225,7 @@ def vectors_of(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """The vectors that hold ascending `rows`. The answer is shared: rows and answer stay as they are."""
     if rows is not _located.rows or _located.vectors is None:
         _located.rows, _located.positions = rows, None
-        _located.vectors, _located.counts = _rows_by_vector(rows)
+        _located.vectors, _located.counts = _native.rows_by_vector(rows)
     return _located.vectors
 
 
@@ -253,22 +250,3 @@ def locate(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64
         else:
             _located.positions = rows - VECTOR_ROWS * np.repeat(skipped, _located.counts)
     return vectors, _located.positions
-
-
-def _rows_by_vector(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The vectors that hold rows, and how many of these each has."""
-    if not len(rows):
-        return rows, rows
-    first, last = int(rows[0]) // VECTOR_ROWS, int(rows[-1]) // VECTOR_ROWS
-    if len(rows) < _MANY * (last + 1 - first):
-        vectors = rows >> _VECTOR_SHIFT
-        changes = (vectors[1:] != vectors[:-1]).nonzero()[0]
-        bounds = np.empty(len(changes) + 2, np.int64)
-        bounds[0], bounds[1:-1], bounds[-1] = 0, changes + 1, len(rows)
-        return vectors[bounds[:-1]], bounds[1:] - bounds[:-1]
-    # Where vectors begin among the rows is searched for: each is another forty rows' worth.
-    bounds = np.arange(first, last + 2) * VECTOR_ROWS
-    places = rows.searchsorted(bounds)
-    counts = places[1:] - places[:-1]
-    held = counts.nonzero()[0]
-    return held + first, counts[held]

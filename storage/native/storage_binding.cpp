@@ -8,6 +8,7 @@
 #include "storage/native/column_copy.hpp"
 #include "storage/native/hit_pyramid.hpp"
 #include "storage/native/kinds.hpp"
+#include "storage/native/rows_by_vector.hpp"
 #include "storage/native/statistics.hpp"
 
 namespace py = pybind11;
@@ -208,6 +209,16 @@ py::tuple py_count_hit_pyramid(const RowArray& rows) {
   return py::make_tuple(array(found.groups), array(found.runs));
 }
 
+py::tuple py_rows_by_vector(const RowArray& rows) {
+  VectorsOfRows found;
+  {
+    const py::gil_scoped_release unlocked;
+    found = rows_by_vector(as_span(rows));
+  }
+  return py::make_tuple(array_of<std::int64_t>(std::move(found.vectors)),
+                        array_of<std::int64_t>(std::move(found.counts)));
+}
+
 py::tuple py_join_offsets(const py::object& stored, const RowArray& counts, std::int64_t data_size,
                           const py::object& joined) {
   const ByteView view(stored, false);
@@ -253,6 +264,7 @@ void bind_storage(py::module_& module) {
              arg("data_start"), arg("validity"), arg("utf8"));
   module.def("strided_crcs", &py_strided_crcs, arg("data"), arg("stride"));
   module.def("count_hit_pyramid", &py_count_hit_pyramid, arg("rows"));
+  module.def("rows_by_vector", &py_rows_by_vector, arg("rows"));
   module.def("join_offsets", &py_join_offsets, arg("stored"), arg("counts"), arg("data_size"), arg("joined"));
 }
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bamquery import _native
 from bamquery.storage.encodings.encoding import BufferShape, ColumnShape, Footprint
+from bamquery.storage.encodings.fixed_width import of_vectors
 from bamquery.storage.encodings.packed.parameters import PACKED_VECTOR
 from bamquery.storage.encodings.packed.single_rows import SingleRows
 from bamquery.storage.encodings.packed.vectors import PackedVectors
@@ -73,7 +74,8 @@ class PackedColumn:
 
     def hold(self, vectors: NDArray[np.int64], payload: Any, lengths: NDArray[np.int64]) -> PackedVectors:
         """Vectors whose payloads were read."""
-        return PackedVectors(self._place, vectors, payload, lengths, self._packing[vectors], self._encoding)
+        packing = of_vectors(self._packing, vectors)
+        return PackedVectors(self._place, vectors, payload, lengths, packing, self._encoding)
 
     def read_vectors(
         self, reader: BlockReader, vectors: NDArray[np.int64], counters: ReadCounters, *, verify: bool
@@ -123,4 +125,5 @@ class PackedColumn:
         return ColumnShape(buffers, form="packed", refers=referring > 0, referring=referring)
 
     def _ranges(self, vectors: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        return self._place.layout.values.offset + self.payload_starts[vectors], self.payload_sizes[vectors]
+        starts, sizes = of_vectors(self.payload_starts, vectors), of_vectors(self.payload_sizes, vectors)
+        return self._place.layout.values.offset + starts, sizes

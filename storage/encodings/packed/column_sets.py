@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bamquery import _native
 from bamquery.errors import CorruptionError
+from bamquery.storage.encodings.fixed_width import of_vectors
 from bamquery.storage.encodings.packed.column import PackedColumn
 from bamquery.storage.encodings.packed.vectors import PackedVectors
 from bamquery.storage.format.storable_types import value_bits
@@ -85,7 +86,7 @@ def read_columns(
         if strings < 0:
             raise CorruptionError(f'column "{place.name}" refers to values beyond its dictionary', place.path)
         if kind == _PAYLOAD:
-            lengths = request.column.payload_sizes[request.vectors]
+            lengths = of_vectors(request.column.payload_sizes, request.vectors)
             held: pa.Array[Any] | PackedVectors = request.column.hold(request.vectors, values, lengths)
         else:
             rows = _rows_of(request)
@@ -99,7 +100,7 @@ def _native_request(request: ColumnRequest) -> tuple[_native.PackedColumn, int, 
     if request.packed:
         begin, end = column.span(request.vectors)
         whole = len(request.vectors) == request.vectors[-1] - request.vectors[0] + 1
-        size = end - begin if whole else int(column.payload_sizes[request.vectors].sum())
+        size = end - begin if whole else int(of_vectors(column.payload_sizes, request.vectors).sum())
         return column.native, _PAYLOAD, request.vectors, pa.allocate_buffer(size), None, None
     rows = _rows_of(request)
     values = pa.allocate_buffer(-(-rows * value_bits(column.place.type) // 8))
@@ -112,7 +113,7 @@ def _native_request(request: ColumnRequest) -> tuple[_native.PackedColumn, int, 
 def _rows_of(request: ColumnRequest) -> int:
     if request.rows is not None:
         return len(request.rows)
-    return int(request.column.place.vector_rows(request.vectors).sum())
+    return request.column.place.count_rows(request.vectors)
 
 
 def _corrupt(requests: Sequence[ColumnRequest], message: str) -> CorruptionError:

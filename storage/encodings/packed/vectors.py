@@ -67,7 +67,7 @@ class PackedVectors(StoredVectors):
     def _array(self, rows: int, ids: NDArray[np.int64] | None) -> pa.Array[Any]:
         place = self.place
         values = pa.allocate_buffer(-(-rows * value_bits(place.type) // 8))
-        bitmap = pa.allocate_buffer(-(-rows // 8)) if place.null_counts[self.vectors].any() else None
+        bitmap = pa.allocate_buffer(-(-rows // 8)) if place.have_nulls(self.vectors) else None
         arguments = self._arguments(value_kind(place.type))
         with self._name_column_in_errors():
             if ids is None:

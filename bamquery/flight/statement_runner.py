@@ -118,8 +118,8 @@ class Statements:
         if len(bound) != 1:
             raise SqlError(f"there must be one statement, not {len(bound)}", text)
         match bound[0]:
-            case statements.Query(plan=plan):
-                return pa.schema([pa.field(column.name, column.type) for column in plan.fields])
+            case statements.Query(asked=asked):
+                return pa.schema([pa.field(column.name, column.type) for column in asked.fields])
             case statements.Explain():
                 return pa.schema([pa.field("plan", pa.large_string())])
             case statement if isinstance(statement, _READING):

@@ -7,15 +7,26 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from bamquery.plan.late_plan import LatePlan, made_plan
 from bamquery.plan.nodes import Field, Plan
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """SELECT; `has_views`: it may scan views, of which nobody has looked for any yet."""
+    """SELECT.
 
-    plan: Plan
+    Attributes:
+        asked: what for.
+        has_views: it may scan views, of which nobody has looked for any yet.
+    """
+
+    asked: Plan | LatePlan
     has_views: bool = field(default=True, repr=False)
+
+    @property
+    def plan(self) -> Plan:
+        """What is asked for, once somebody wants to see more of it than its fields."""
+        return made_plan(self.asked)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from bamquery.data_types.names import type_name
 from bamquery.engine.profiling.query_profile import QueryProfile
 from bamquery.errors import CatalogError, SqlError, foreign_errors, within_depth
 from bamquery.plan.bound_statements import Query, Statement
-from bamquery.plan.nodes import Plan
+from bamquery.plan.late_plan import LatePlan, made_plan
+from bamquery.plan.nodes import Field, Plan
 from bamquery.relations.definition import OTHER, SELF, Definition
 from bamquery.relations.expressions.statement_builder import StatementBuilder, drop_repeated_reasons
 from bamquery.session.query_progress import RunningQuery
@@ -35,7 +36,7 @@ class RelationBase:
     def __init__(
         self,
         session: Session,
-        plan: Plan,
+        plan: Plan | LatePlan,
         *,
         profile: QueryProfile | None = None,
         message: str = "",
@@ -55,7 +56,7 @@ class RelationBase:
             definition: the same as SQL, where text says all of it.
         """
         self._session = session
-        self._plan = plan
+        self._asked = plan
         self._profile = profile
         self._latest: RunningQuery | None = None
         self._cursor: Iterator[tuple[Any, ...]] | None = None
@@ -66,22 +67,31 @@ class RelationBase:
         self.message = message
         self.is_answer = is_answer
 
+    @property
+    def _plan(self) -> Plan:
+        """What it runs, for who makes more of it: its own runs need not see it."""
+        return made_plan(self._asked)
+
     # What it looks like.
+
+    @property
+    def _fields(self) -> tuple[Field, ...]:
+        return self._asked.fields
 
     @property
     def columns(self) -> list[str]:
         """Names of the columns."""
-        return [field.name for field in self._plan.fields]
+        return [field.name for field in self._fields]
 
     @property
     def types(self) -> list[str]:
         """Types of the columns, as SQL spells them."""
-        return [type_name(field.type) for field in self._plan.fields]
+        return [type_name(field.type) for field in self._fields]
 
     @property
     def schema(self) -> pa.Schema:
         """Names and Arrow types of the columns."""
-        return pa.schema([pa.field(field.name, field.type) for field in self._plan.fields])
+        return pa.schema([pa.field(field.name, field.type) for field in self._fields])
 
     def plan_of(self, session: Session) -> Plan:
         """What it runs, for a statement of its connection that names it.
@@ -95,7 +105,7 @@ class RelationBase:
 
     def run(self) -> Result:
         """A run of its own, to take batches from as they come; see `Result`."""
-        result = self._session.run(self._plan, self._text)
+        result = self._session.run(self._asked, self._text)
         if self.is_answer:  # otherwise what counts is the run that did the work
             self._profile = result.profile
             self._latest = result.running
@@ -141,7 +151,7 @@ class RelationBase:
         """The same rows under another name, and as other SQL."""
         from bamquery.relations.relation import Relation  # noqa: PLC0415 (which is made of this class)
 
-        return Relation(self._session, self._plan, name=name, definition=definition)
+        return Relation(self._session, self._asked, name=name, definition=definition)
 
     def _query_over(self, statement: StatementBuilder, other: RelationBase | None = None) -> Relation:
         """What a query over `self`, and `other`, answers."""

@@ -64,7 +64,7 @@ class Relation(
         from bamquery.engine.explain.text_tree import explain_plan, explain_profile  # noqa: PLC0415 (rarely asked for)
 
         if not analyze:
-            result = self._session.run(self._plan)
+            result = self._session.run(self._asked)
             profile = result.profile
             return Explanation(
                 with_deep_recursion(lambda: explain_plan(result.operator, profile.device, profile.notes))

@@ -18,9 +18,10 @@ from bamquery.errors import ExecutionError, SqlError
 from bamquery.plan.assumptions import Assumptions
 from bamquery.plan.bound_statements import Query
 from bamquery.plan.expressions import Literal, walk
+from bamquery.plan.late_plan import LatePlan
 from bamquery.plan.nodes import Aggregate, Plan, Scan, Source, Window
 from bamquery.plan.rewriting import expressions_of, nodes_of
-from bamquery.plan.substitution import OtherPlanError, Substitution
+from bamquery.plan.substitution import OtherPlanError, Substitution, has_spelled_columns
 from bamquery.session.optimized_plans import keep_optimized, receive_optimized
 from bamquery.sql_frontend.text_constants import move_place
 from bamquery.statement_context.limits import statement_limits
@@ -129,6 +130,11 @@ class KnownQuery:
                 same_tables=True,
             )
             substitution.require_same_answers(self._assumptions)
+            if self._optimized is not None and not has_spelled_columns(self._bound):
+                # Each constant has been computed by now: nothing that the bound plan is made of can fail.
+                optimized = substitution.plan(self._optimized)
+                make = partial(_bound_plan, substitution, self._bound, optimized)
+                return Query(LatePlan(self._bound.fields, optimized, make), has_views=False)
             plan = substitution.plan(self._bound)
             if self._optimized is not None:
                 keep_optimized(plan, substitution.plan(self._optimized))
@@ -155,6 +161,12 @@ class KnownQuery:
         others = [one for plan in plans for one in _literals(plan) if one.origin is None]
         self._optimized = optimized
         self._assumptions.close(others)
+
+
+def _bound_plan(substitution: Substitution, bound: Plan, optimized: Plan) -> Plan:
+    made = substitution.plan(bound)
+    keep_optimized(made, optimized)
+    return made
 
 
 def _literals(plan: Plan) -> Iterator[Literal]:

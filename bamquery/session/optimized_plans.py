@@ -7,6 +7,7 @@ from typing import Final
 
 from bamquery.engine.constant_folding import fold_constants
 from bamquery.plan.assumptions import Assumptions
+from bamquery.plan.late_plan import LatePlan
 from bamquery.plan.nodes import Plan
 from bamquery.plan.optimizer import optimize
 
@@ -14,8 +15,10 @@ _KEPT: Final = f"{__name__}.optimized"
 _WANTED: Final = f"{__name__}.wanted"
 
 
-def optimized_plan(plan: Plan) -> Plan:
+def optimized_plan(plan: Plan | LatePlan) -> Plan:
     """The plan after all rules, at this moment: it has the same rows in the same columns."""
+    if isinstance(plan, LatePlan):
+        return plan.optimized
     kept: Plan | None = plan.__dict__.get(_KEPT)
     if kept is not None:
         return kept

@@ -23,6 +23,7 @@ from bamquery.errors import BamQueryError, CancelledError, MemoryLimitError, for
 from bamquery.plan.expressions import expression_depth
 from bamquery.plan.functions import called_row_by_row
 from bamquery.plan.interning import lasting_fact
+from bamquery.plan.late_plan import LatePlan
 from bamquery.plan.nodes import Field, Plan
 from bamquery.plan.rewriting import expressions_of, nodes_of
 from bamquery.session.optimized_plans import optimized_plan
@@ -49,7 +50,7 @@ class Result(Closeable):
 
     def __init__(
         self,
-        plan: Plan,
+        plan: Plan | LatePlan,
         device: Device[Any],
         settings: Settings,
         notes: Sequence[str] = (),
@@ -129,7 +130,7 @@ class Result(Closeable):
 
 
 def _lower_plan(
-    plan: Plan, device: Device[Any], settings: Settings
+    plan: Plan | LatePlan, device: Device[Any], settings: Settings
 ) -> tuple[Operator[Any], bool, Sequence[str]]:
     """The operators, whether they recurse deeper than any thread's stack has room for, and what to note."""
     best = optimized_plan(plan)

@@ -19,6 +19,7 @@ from bamquery.engine.execution.context import timeout_error
 from bamquery.engine.settings import Settings
 from bamquery.errors import BamQueryError, CancelledError, UnsupportedError, foreign_errors, within_depth
 from bamquery.plan.bound_statements import Statement
+from bamquery.plan.late_plan import LatePlan
 from bamquery.plan.nodes import Plan, Source
 from bamquery.session.progress.callbacks import Callbacks
 from bamquery.session.progress.observers import watch
@@ -221,7 +222,7 @@ class Session:
         assert self._run_statement is not None
         return self._run_statement(self, statement)
 
-    def run(self, plan: Plan, sql: str = "") -> Result:
+    def run(self, plan: Plan | LatePlan, sql: str = "") -> Result:
         """Start a plan under the settings of now; it reads nothing before its first batch is taken.
 
         Args:
@@ -235,7 +236,7 @@ class Session:
         with foreign_errors(sql), within_depth(), self.planning():
             return self._run(plan, sql)
 
-    def _run(self, plan: Plan, sql: str) -> Result:
+    def _run(self, plan: Plan | LatePlan, sql: str) -> Result:
         settings = self._settings
         device, notes = open_device(settings.device, settings.gpu_memory_limit, programs=settings.programs)
 

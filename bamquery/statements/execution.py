@@ -32,8 +32,8 @@ def run_statement(session: Session, statement: statements.Statement) -> Relation
         BamQueryError: it failed, and changed nothing.
     """
     match statement:
-        case statements.Query(plan=plan, has_views=has_views):
-            return Relation(session, inline_views(plan) if has_views else plan)
+        case statements.Query(asked=asked, has_views=has_views):
+            return Relation(session, inline_views(statement.plan) if has_views else asked)
         case statements.CreateTableAs():
             return _create_table_as(session, statement)
         case (

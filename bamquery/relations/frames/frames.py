@@ -86,7 +86,7 @@ class RelationFrames(RelationBase):
         library = require("polars", "to_polars()")
         from bamquery.relations.frames.host_columns import has_end_of_day, unreadable_days  # noqa: PLC0415
 
-        require_polars_types(self._plan.fields)
+        require_polars_types(self._fields)
         table = self.to_arrow()
         for field, column in zip(table.schema, table.columns, strict=True):
             if pa.types.is_time(field.type) and has_end_of_day(column):
@@ -132,7 +132,7 @@ class RelationFrames(RelationBase):
         with self.run() as result:
             require_gpu(result.profile.device, result.profile.notes, "to_cudf()")
             require("cudf", "to_cudf()", INSTALL)
-            return cudf_frame(*result.device_frame(), self._plan.fields)
+            return cudf_frame(*result.device_frame(), self._fields)
 
     def to_cupy(self) -> dict[str, cupy.ndarray]:
         """Columns by name as CuPy's arrays, without a copy; dates and timestamps are their counts.
@@ -146,8 +146,8 @@ class RelationFrames(RelationBase):
         with self.run() as result:
             require_gpu(result.profile.device, result.profile.notes, "to_cupy()")
             library = require("cupy", "to_cupy()", INSTALL)
-            require_array_types(self._plan.fields, "to_cudf()")
-            arrays = device_arrays(*result.device_frame(), self._plan.fields)
+            require_array_types(self._fields, "to_cudf()")
+            arrays = device_arrays(*result.device_frame(), self._fields)
         return {name: library.asarray(array) for name, array in arrays.items()}
 
     def to_torch(self) -> dict[str, torch.Tensor]:
@@ -165,11 +165,11 @@ class RelationFrames(RelationBase):
 
         with self.run() as result:
             on_gpu = result.profile.device.startswith("cuda")
-            require_array_types(self._plan.fields, "to_cudf()" if on_gpu else "to_numpy()")
+            require_array_types(self._fields, "to_cudf()" if on_gpu else "to_numpy()")
             if not on_gpu:
                 return host_tensors(library, result.table())
             device, frame = result.device_frame()
-            arrays = device_arrays(device, frame, self._plan.fields)
+            arrays = device_arrays(device, frame, self._fields)
         return {name: library.as_tensor(array, device=device.name) for name, array in arrays.items()}
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:

@@ -98,7 +98,7 @@ class RelationInspection(RelationBase):
         Of columns that are no numbers, only the count, the least and the greatest value, as text.
         """
         inner, outer = [], []
-        for place, (name, field) in enumerate(zip(self._names, self._plan.fields, strict=True)):
+        for place, (name, field) in enumerate(zip(self._names, self._fields, strict=True)):
             column = quoted_name(name)
             calls = _figures(column, field.type)
             inner += [f"{call} AS c{place}_{figure}" for figure, call in calls.items()]

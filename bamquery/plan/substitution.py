@@ -144,7 +144,7 @@ class Substitution:
             if isinstance(made, Project | Aggregate | Window) and any(map(_is_spelled, made.names)):
                 made = replace(made, names=tuple(map(self._name, made.names)))
         if made is not plan:
-            if self._given is None or not has_spelled_columns(plan):
+            if self._given is None or not _has_spelled_columns(plan):
                 made.__dict__["fields"] = plan.fields  # of constants of the same types
             share_lasting_facts(plan, made)
             if self._shares_estimates:
@@ -183,8 +183,7 @@ _known_fields: Final[dict[type[Any], tuple[str, ...]]] = {}
 
 
 @fact_of_node
-def has_spelled_columns(plan: Plan) -> bool:
-    """Whether some name of its columns has a constant's words in it."""
+def _has_spelled_columns(plan: Plan) -> bool:
     return any(_is_spelled(field.name) for field in plan.fields)
 
 

@@ -21,7 +21,7 @@ from bamquery.plan.expressions import Literal, walk
 from bamquery.plan.late_plan import LatePlan
 from bamquery.plan.nodes import Aggregate, Plan, Scan, Source, Window
 from bamquery.plan.rewriting import expressions_of, nodes_of
-from bamquery.plan.substitution import OtherPlanError, Substitution, has_spelled_columns
+from bamquery.plan.substitution import OtherPlanError, Substitution
 from bamquery.session.optimized_plans import keep_optimized, receive_optimized
 from bamquery.sql_frontend.text_constants import move_place
 from bamquery.statement_context.limits import statement_limits
@@ -130,14 +130,13 @@ class KnownQuery:
                 same_tables=True,
             )
             substitution.require_same_answers(self._assumptions)
-            if self._optimized is not None and not has_spelled_columns(self._bound):
-                # Each constant has been computed by now: nothing that the bound plan is made of can fail.
+            if self._optimized is not None:
+                # Each constant has been computed by now: nothing that the bound plan is made of can fail. Its
+                # columns are the same, since an answer's names are of these constants or of none.
                 optimized = substitution.plan(self._optimized)
                 make = partial(_bound_plan, substitution, self._bound, optimized)
                 return Query(LatePlan(self._bound.fields, optimized, make), has_views=False)
             plan = substitution.plan(self._bound)
-            if self._optimized is not None:
-                keep_optimized(plan, substitution.plan(self._optimized))
         except _NOT_THIS_PLAN:
             return None
         if self._assumptions.is_open:

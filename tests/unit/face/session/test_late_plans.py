@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,21 +79,28 @@ def test_it_is_what_it_would_be_anew(con: bamquery.Connection) -> None:
 
 
 def test_names_of_other_constants(con: bamquery.Connection) -> None:
-    """A column's name is its expression's text: such a plan is made at once."""
+    """A column's name is its expression's text."""
     con.sql("SELECT b + 2 FROM t WHERE a > 98").fetchall()
     relation = con.sql("SELECT b + 40 FROM t WHERE a > 97")
     assert relation.columns == ["(b + 40)"]
     assert relation.to_arrow().schema.names == ["(b + 40)"]
 
 
-def test_many_threads_have_one(con: bamquery.Connection, made: list[str]) -> None:
-    relation = con.sql(OTHER)
+def test_many_threads_have_one(con: bamquery.Connection) -> None:
+    made: list[str] = []
     found: list[Any] = []
-    together = threading.Barrier(8)
+    together, bound = threading.Barrier(8), con.sql(TEXT)._plan
+
+    def make() -> Any:
+        made.append("made")
+        time.sleep(0.05)  # in which others come
+        return bound
+
+    late = LatePlan(bound.fields, bound, make)
 
     def look() -> None:
         together.wait()
-        found.append(relation._plan)
+        found.append(late.plan)
 
     threads = [threading.Thread(target=look) for _ in range(8)]
     for one in threads:

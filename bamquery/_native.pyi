@@ -1114,14 +1114,14 @@ class Program:
         rows: int,
         codes: NDArray[np.int32] | None,
         groups: int,
-        batches: tuple[NDArray[np.int64], NDArray[np.int64] | None] | None = None,
+        batches: tuple[NDArray[np.int64], NDArray[np.int64] | None, NDArray[np.int64]] | None = None,
     ) -> list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]] | None: ...
     def group(
         self,
         columns: Sequence[tuple[Any, ...]],
         rows: int,
         codes: NDArray[np.int32] | None,
-        batches: tuple[NDArray[np.int64], NDArray[np.int64] | None] | None = None,
+        batches: tuple[NDArray[np.int64], NDArray[np.int64] | None, NDArray[np.int64]] | None = None,
     ) -> (
         tuple[
             int,
@@ -1138,11 +1138,11 @@ class Program:
         kinds: Sequence[str],
         values: Sequence[Any],
         bitmaps: Sequence[Any],
-        batches: tuple[NDArray[np.int64], NDArray[np.int64] | None] | None = None,
+        batches: tuple[NDArray[np.int64], NDArray[np.int64] | None, NDArray[np.int64]] | None = None,
     ) -> list[int] | None: ...
     def select(
         self,
         columns: Sequence[tuple[Any, ...]],
         rows: int,
-        batches: tuple[NDArray[np.int64], NDArray[np.int64] | None] | None = None,
+        batches: tuple[NDArray[np.int64], NDArray[np.int64] | None, NDArray[np.int64]] | None = None,
     ) -> NDArray[np.int64] | None: ...

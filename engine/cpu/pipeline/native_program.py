@@ -174,7 +174,7 @@ class NativeProgram:
                 packed = frame.packed(index) if isinstance(frame, StoredFrame) else None
                 if packed is not None and isinstance(frame, StoredFrame) and packed.type == one.type:
                     batches = frame.batches
-                    found.append(_packed_column(packed, batches))
+                    found.append(_packed_column(packed))
                     continue
                 column = frame.column(index)
             else:
@@ -186,7 +186,7 @@ class NativeProgram:
             if values is None:
                 return None
             found.append((_aligned(values), validity if column.null_count else None, column.offset))
-        return found, None if batches is None else (batches.counts, batches.rows)
+        return found, None if batches is None else (batches.counts, batches.rows, batches.vectors)
 
 
 def _aligned(values: pa.Buffer) -> pa.Buffer:
@@ -198,9 +198,8 @@ def _aligned(values: pa.Buffer) -> pa.Buffer:
     return copy
 
 
-def _packed_column(found: PackedSelection, batches: Batches) -> tuple[Any, ...]:
+def _packed_column(found: PackedSelection) -> tuple[Any, ...]:
     packed, encoding = found.packed, found.packed.encoding
-    places = packed.vectors.searchsorted(batches.vectors)
     return (
         packed.payload,
         packed.starts,
@@ -208,7 +207,7 @@ def _packed_column(found: PackedSelection, batches: Batches) -> tuple[Any, ...]:
         packed.rows,
         encoding.divisor,
         encoding.origin,
-        places,
+        packed.vectors,
     )
 
 

@@ -21,16 +21,18 @@ namespace {
 constexpr std::int64_t kMostRows = std::int64_t{1} << 40;
 
 // Python's columns, held while a program runs: (values, validity or None, first row) of an Arrow one, of a
-// packed one (payload, starts, parameters, rows, divisor, origin, vector of each batch). `batches` are None
-// or (rows of each, row ids or None).
+// packed one (payload, starts, parameters, rows, divisor, origin, numbers of its vectors). `batches` are None
+// or (rows of each, row ids or None, number of each one's vector); numbers of vectors ascend.
 class Columns {
  public:
   Columns(const Program& program, const py::sequence& columns, std::int64_t rows, const py::object& batches) {
     require(rows >= 0 && rows <= kMostRows, "no table has so many rows");
     require(columns.size() == program.inputs().size(), "columns are not as many as inputs");
     if (!batches.is_none()) {
-      const auto [counts, picks] = py::cast<std::tuple<RowArray, py::object>>(batches);
+      const auto [counts, picks, numbers] = py::cast<std::tuple<RowArray, py::object, RowArray>>(batches);
       batches_.emplace(Batches{as_span(arrays_.emplace_back(counts)), nullptr});
+      numbers_ = as_span(arrays_.emplace_back(numbers));
+      require(numbers_.size() == batches_->counts.size(), "vectors are not as many as batches");
       std::int64_t total = 0;
       for (const std::int64_t count : batches_->counts) {
         require(count > 0 && count <= kProgramRows, "no batch has so many rows");
@@ -71,19 +73,29 @@ class Columns {
     column.packed.starts = as_span(arrays_.emplace_back(py::cast<RowArray>(given[1])));
     column.packed.rows = as_span(arrays_.emplace_back(py::cast<RowArray>(given[3])));
     column.packed.scale = {py::cast<std::uint64_t>(given[4]), py::cast<std::uint64_t>(given[5])};
-    column.vectors = as_span(arrays_.emplace_back(py::cast<RowArray>(given[6])));
     const std::size_t vectors = column.packed.vectors.size();
     require(column.packed.scale.divisor != 0, "the divisor is 0");
     require(column.packed.starts.size() == vectors && column.packed.rows.size() == vectors,
             "starts, parameters and rows are not as many");
-    require(column.vectors.size() == batches_->counts.size(), "vectors are not as many as batches");
     for (const std::int64_t rows : column.packed.rows) {
       require(rows >= 0 && rows <= kProgramRows, "no vector has so many rows");
     }
-    for (const std::int64_t vector : column.vectors) {
-      require(vector >= 0 && static_cast<std::size_t>(vector) < vectors, "no such vector");
-    }
+    const auto held = as_span(arrays_.emplace_back(py::cast<RowArray>(given[6])));
+    require(held.size() == vectors, "numbers and parameters are not as many");
+    column.vectors = places_of(held);
     columns_.push_back(column);
+  }
+
+  // Where among a column's vectors that of each batch is; most columns have the same ones.
+  std::span<const std::int64_t> places_of(std::span<const std::int64_t> held) {
+    std::vector<std::int64_t>& places = places_.emplace_back(numbers_.size());
+    std::size_t place = 0;
+    for (std::size_t batch = 0; batch < numbers_.size(); ++batch) {
+      while (place < held.size() && held[place] < numbers_[batch]) ++place;
+      require(place < held.size() && held[place] == numbers_[batch], "no such vector");
+      places[batch] = static_cast<std::int64_t>(place);
+    }
+    return places;
   }
 
   void add(ValueKind kind, const py::object& values, const py::object& validity, std::int64_t first,
@@ -119,7 +131,9 @@ class Columns {
 
   std::vector<ByteView> views_;
   std::list<RowArray> arrays_;
+  std::list<std::vector<std::int64_t>> places_;
   std::optional<Batches> batches_;
+  std::span<const std::int64_t> numbers_;  // of each batch, its vector's
   std::vector<InputColumn> columns_;
   ProgramRows rows_{};
 };

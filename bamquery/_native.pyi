@@ -606,6 +606,16 @@ def partition_rows(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows by the bits of their hashes from `shift` on (& partitions - 1), and where those of each end."""
 
+def order_of_places(places: NDArray[np.int64]) -> int:
+    """2 where each place is the next one of that before (or there is none), 1 where it is greater; else 0."""
+
+def set_flags(places: NDArray[np.int64], flags: NDArray[np.bool_]) -> None:
+    """Set the flags at places, which other threads may do to the same array at once.
+
+    Raises:
+        ValueError: a place is outside.
+    """
+
 def gather_values(values: NDArray[Any], places: NDArray[np.int64]) -> NDArray[Any]:
     """Values of up to 64 bits at places. ValueError: there is no such place."""
 

@@ -179,7 +179,9 @@ class NativeProgram:
                 column = frame.column(index)
             else:
                 column = next(answers)
-            column = decode_dictionary(column)
+            if isinstance(column, pa.DictionaryArray):
+                is_place = column.type.index_type == one.type != column.type.value_type
+                column = column.indices if is_place else decode_dictionary(column)
             if column.type != one.type:
                 return None
             validity, values = column.buffers()
@@ -202,9 +204,9 @@ def _packed_column(found: PackedSelection) -> tuple[Any, ...]:
     packed, encoding = found.packed, found.packed.encoding
     return (
         packed.payload,
-        packed.starts,
+        packed.lengths,
         packed.parameters,
-        packed.rows,
+        packed.place.rows,
         encoding.divisor,
         encoding.origin,
         packed.vectors,

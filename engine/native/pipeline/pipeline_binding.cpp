@@ -21,7 +21,8 @@ namespace {
 constexpr std::int64_t kMostRows = std::int64_t{1} << 40;
 
 // Python's columns, held while a program runs: (values, validity or None, first row) of an Arrow one, of a
-// packed one (payload, starts, parameters, rows, divisor, origin, numbers of its vectors). `batches` are None
+// packed one (payload, lengths, parameters, rows of all vectors there are, divisor, origin, numbers of its
+// vectors). `batches` are None
 // or (rows of each, row ids or None, number of each one's vector); numbers of vectors ascend.
 class Columns {
  public:
@@ -70,25 +71,34 @@ class Columns {
     const ByteView& parameters = views_.emplace_back(given[2], false);
     column.packed.payload = payload.bytes();
     column.packed.vectors = span_of<PackedVector>(parameters, "parameters have 16 bytes a vector");
-    column.packed.starts = as_span(arrays_.emplace_back(py::cast<RowArray>(given[1])));
-    column.packed.rows = as_span(arrays_.emplace_back(py::cast<RowArray>(given[3])));
     column.packed.scale = {py::cast<std::uint64_t>(given[4]), py::cast<std::uint64_t>(given[5])};
     const std::size_t vectors = column.packed.vectors.size();
     require(column.packed.scale.divisor != 0, "the divisor is 0");
-    require(column.packed.starts.size() == vectors && column.packed.rows.size() == vectors,
-            "starts, parameters and rows are not as many");
-    for (const std::int64_t rows : column.packed.rows) {
-      require(rows >= 0 && rows <= kProgramRows, "no vector has so many rows");
-    }
     const auto held = as_span(arrays_.emplace_back(py::cast<RowArray>(given[6])));
-    require(held.size() == vectors, "numbers and parameters are not as many");
+    const auto lengths = as_span(arrays_.emplace_back(py::cast<RowArray>(given[1])));
+    require(held.size() == vectors && lengths.size() == vectors,
+            "numbers, lengths and parameters are not as many");
+    const auto all_rows = py::cast<std::int64_t>(given[3]);
+    require(all_rows >= 0 && all_rows <= kMostRows, "no table has so many rows");
+    std::vector<std::int64_t>& starts = made_.emplace_back(vectors);
+    std::vector<std::int64_t>& rows = made_.emplace_back(vectors);
+    std::int64_t start = 0;
+    for (std::size_t i = 0; i < vectors; ++i) {
+      require(lengths[i] >= 0 && lengths[i] <= kMostRows - start, "no vector has so many bytes");
+      require(held[i] >= 0 && held[i] <= all_rows / kProgramRows, "no such vector");
+      starts[i] = start;
+      rows[i] = std::min<std::int64_t>(all_rows - held[i] * kProgramRows, kProgramRows);
+      start += lengths[i];
+    }
+    column.packed.starts = starts;
+    column.packed.rows = rows;
     column.vectors = places_of(held);
     columns_.push_back(column);
   }
 
   // Where among a column's vectors that of each batch is; most columns have the same ones.
   std::span<const std::int64_t> places_of(std::span<const std::int64_t> held) {
-    std::vector<std::int64_t>& places = places_.emplace_back(numbers_.size());
+    std::vector<std::int64_t>& places = made_.emplace_back(numbers_.size());
     std::size_t place = 0;
     for (std::size_t batch = 0; batch < numbers_.size(); ++batch) {
       while (place < held.size() && held[place] < numbers_[batch]) ++place;
@@ -131,7 +141,7 @@ class Columns {
 
   std::vector<ByteView> views_;
   std::list<RowArray> arrays_;
-  std::list<std::vector<std::int64_t>> places_;
+  std::list<std::vector<std::int64_t>> made_;
   std::optional<Batches> batches_;
   std::span<const std::int64_t> numbers_;  // of each batch, its vector's
   std::vector<InputColumn> columns_;

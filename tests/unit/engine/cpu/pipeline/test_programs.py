@@ -334,8 +334,8 @@ def test_batches_of_vectors_that_a_column_has_not_are_refused() -> None:
     parameters = np.zeros(3 * 16, np.uint8)
     for vector in range(3):  # no bits a row: all are the lowest value
         parameters[16 * vector + 8 : 16 * vector + 16] = np.array([vector + 1], np.int64).view(np.uint8)
-    starts, rows, held = np.zeros(3, np.int64), np.full(3, 1024), np.array([2, 5, 9])
-    column = (np.zeros(64, np.uint8), starts, parameters, rows, 1, 0, held)
+    lengths, held = np.zeros(3, np.int64), np.array([2, 5, 9])
+    column = (np.zeros(64, np.uint8), lengths, parameters, 10 * 1024, 1, 0, held)
 
     def run(*vectors: int, counts: int | None = None) -> tuple[int, int]:
         sizes = np.full(len(vectors) if counts is None else counts, 1024)
@@ -352,3 +352,14 @@ def test_batches_of_vectors_that_a_column_has_not_are_refused() -> None:
             run(*vectors)
     with pytest.raises(ValueError, match="not as many as batches"):
         run(2, 5, counts=1)
+    payload, _, _, rows, *rest = column
+    for other in (
+        (payload, lengths[1:], parameters, rows, *rest),
+        (payload, lengths - 1, parameters, rows, *rest),
+        (payload, lengths, parameters[16:], rows, *rest),
+        (payload, lengths, parameters, 8 * 1024, *rest),
+        (payload, lengths, parameters, -1, *rest),
+    ):
+        column = other
+        with pytest.raises(ValueError, match=r"."):
+            run(2, 5, 9)

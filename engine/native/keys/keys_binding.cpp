@@ -12,7 +12,6 @@
 #include "engine/native/keys/number_set.hpp"
 #include "engine/native/keys/number_summary.hpp"
 #include "engine/native/keys/partition.hpp"
-#include "engine/native/keys/row_places.hpp"
 
 namespace py = pybind11;
 

@@ -606,6 +606,16 @@ def partition_rows(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows by the bits of their hashes from `shift` on (& partitions - 1), and where those of each end."""
 
+def order_of_places(places: NDArray[np.int64]) -> int:
+    """2 where each place is the next one of that before (or there is none), 1 where it is greater; else 0."""
+
+def set_flags(places: NDArray[np.int64], flags: NDArray[np.bool_]) -> None:
+    """Set the flags at places, which other threads may do to the same array at once.
+
+    Raises:
+        ValueError: a place is outside.
+    """
+
 def gather_values(values: NDArray[Any], places: NDArray[np.int64]) -> NDArray[Any]:
     """Values of up to 64 bits at places. ValueError: there is no such place."""
 
@@ -1117,14 +1127,14 @@ class Program:
         rows: int,
         codes: NDArray[np.int32] | None,
         groups: int,
-        batches: tuple[NDArray[np.int64], NDArray[np.int64] | None] | None = None,
+        batches: tuple[NDArray[np.int64], NDArray[np.int64] | None, NDArray[np.int64]] | None = None,
     ) -> list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]] | None: ...
     def group(
         self,
         columns: Sequence[tuple[Any, ...]],
         rows: int,
         codes: NDArray[np.int32] | None,
-        batches: tuple[NDArray[np.int64], NDArray[np.int64] | None] | None = None,
+        batches: tuple[NDArray[np.int64], NDArray[np.int64] | None, NDArray[np.int64]] | None = None,
     ) -> (
         tuple[
             int,
@@ -1141,11 +1151,11 @@ class Program:
         kinds: Sequence[str],
         values: Sequence[Any],
         bitmaps: Sequence[Any],
-        batches: tuple[NDArray[np.int64], NDArray[np.int64] | None] | None = None,
+        batches: tuple[NDArray[np.int64], NDArray[np.int64] | None, NDArray[np.int64]] | None = None,
     ) -> list[int] | None: ...
     def select(
         self,
         columns: Sequence[tuple[Any, ...]],
         rows: int,
-        batches: tuple[NDArray[np.int64], NDArray[np.int64] | None] | None = None,
+        batches: tuple[NDArray[np.int64], NDArray[np.int64] | None, NDArray[np.int64]] | None = None,
     ) -> NDArray[np.int64] | None: ...

@@ -25,10 +25,11 @@ from bamquery.engine.cpu.frames import (
     take_batch_or_null,
     value_width,
 )
-from bamquery.engine.cpu.kernels import filter_batch, nulls, true_positions
+from bamquery.engine.cpu.kernels import Column, filter_batch, nulls, true_positions
 from bamquery.engine.cpu.stored_frame import StoredFrame, as_frame, needed_batch, whole_batch
 from bamquery.engine.execution.string_limits import LargeStringError
 from bamquery.plan.expressions import referenced_columns
+from bamquery.storage.format.storable_types import value_bits
 
 if TYPE_CHECKING:
     from bamquery._native import NumberSet
@@ -91,20 +92,22 @@ class CpuDevice:
 
     def string_bytes(self, frame: CpuFrame) -> int:
         """Bytes of strings and binaries."""
-        # What is packed is numbers.
-        return sum(string_bytes(column) for column in frame.columns if isinstance(column, pa.Array))
+        return sum(map(string_bytes, _string_columns(frame)))
 
     def row_width(self, frame: CpuFrame) -> int:
         """Bytes of values, places and offsets."""
-        return sum(map(value_width, whole_batch(frame).columns))
+        return sum(
+            value_width(column) if isinstance(column, pa.Array) else -(-value_bits(column.type) // 8)
+            for column in frame.columns
+        )
 
     def longest_string(self, frame: CpuFrame) -> int:
         """Those of each column's longest."""
-        return longest_string(whole_batch(frame))
+        return longest_string(_string_columns(frame))
 
     def string_lengths(self, frame: CpuFrame) -> NDArray[np.uint32]:
         """Bytes of each row's strings and binaries."""
-        return string_lengths(whole_batch(frame))
+        return string_lengths(_string_columns(frame), frame.num_rows)
 
     def select(self, frame: CpuFrame, columns: Sequence[int]) -> CpuFrame:
         """Those columns."""
@@ -284,3 +287,8 @@ class CpuDevice:
         stop = frame.num_rows if count is None else first + count
         for columns in window_portions(window, whole_batch(frame), rest, first, stop):
             yield make_batch(columns, len(columns[0]))
+
+
+def _string_columns(frame: CpuFrame) -> list[Column]:
+    """The columns among which those of strings are: what is packed is numbers, and need not be decoded."""
+    return [column for column in frame.columns if isinstance(column, pa.Array)]

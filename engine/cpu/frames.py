@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bamquery import _native as native
 from bamquery.engine.cpu.kernels import (
     Column,
     boolean_values,
@@ -29,6 +30,8 @@ _MOST: Final = 0.9
 """Share of rows from which it is cheaper to say which ones are left out."""
 
 
+_RUN: Final = 2
+"""What `order_of_places` says where nothing need be copied."""
 _OFFSET: Final = 8
 _MOST_LENGTH: Final = (1 << 32) - 1
 _WITH_OFFSETS: Final = frozenset((pa.large_string().id, pa.large_binary().id))
@@ -130,16 +133,16 @@ def value_width(column: Column) -> int:
     return -(-column.nbytes // max(len(column), 1))
 
 
-def longest_string(batch: pa.RecordBatch) -> int:
+def longest_string(columns: Sequence[Column]) -> int:
     """Bytes of the longest string or binary of each column, together."""
-    return sum(int(np.diff(string_offsets(c)).max()) for c in batch.columns if _has_bytes(c) and len(c))
+    return sum(int(np.diff(string_offsets(c)).max()) for c in columns if _has_bytes(c) and len(c))
 
 
-def string_lengths(batch: pa.RecordBatch) -> NDArray[np.uint32]:
+def string_lengths(columns: Sequence[Column], rows: int) -> NDArray[np.uint32]:
     """Bytes of each row's strings and binaries, at most 4 GiB."""
-    found = np.zeros(batch.num_rows, np.int64)
-    if batch.num_rows:
-        for column in filter(_has_bytes, batch.columns):
+    found = np.zeros(rows, np.int64)
+    if rows:
+        for column in filter(_has_bytes, columns):
             found += np.diff(string_offsets(column))
     return np.minimum(found, _MOST_LENGTH, out=found).astype(np.uint32)
 
@@ -148,9 +151,10 @@ def take_batch(batch: pa.RecordBatch, positions: Column | NDArray[np.int64]) -> 
     """Rows at positions."""
     if not batch.num_columns:
         return make_batch([], len(positions))
-    if isinstance(positions, np.ndarray) and len(positions) and _is_run(positions):
+    order = native.order_of_places(positions) if isinstance(positions, np.ndarray) else 0
+    if order == _RUN and len(positions):
         return batch.slice(int(positions[0]), len(positions))
-    if isinstance(positions, np.ndarray) and _is_most(positions, batch):
+    if order and isinstance(positions, np.ndarray) and _is_most(len(positions), batch):
         flags = np.zeros(batch.num_rows, np.bool_)
         flags[positions] = True
         mask = booleans(flags)
@@ -166,18 +170,9 @@ def take_batch(batch: pa.RecordBatch, positions: Column | NDArray[np.int64]) -> 
     return take_rows(batch, indices)
 
 
-def _is_run(positions: NDArray[np.int64]) -> bool:
-    """Whether each position is the next of the one before: then nothing need be copied."""
-    if int(positions[-1]) - int(positions[0]) != len(positions) - 1:
-        return False
-    return bool((positions[1:] - positions[:-1] == 1).all())
-
-
-def _is_most(positions: NDArray[np.int64], batch: pa.RecordBatch) -> bool:
-    """Whether rows stay in order and few are left out, and strings copied in runs: a third of the time."""
-    if len(positions) < _MOST * batch.num_rows or not any(map(_has_bytes, batch.columns)):
-        return False
-    return bool((positions[1:] > positions[:-1]).all())
+def _is_most(rows: int, batch: pa.RecordBatch) -> bool:
+    """Whether few of the rows are left out, and strings copied in runs: a third of the time."""
+    return rows >= _MOST * batch.num_rows and any(map(_has_bytes, batch.columns))
 
 
 def _has_bytes(column: Column) -> bool:

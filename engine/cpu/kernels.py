@@ -295,9 +295,10 @@ def take_shared(values: Column, places: Column | NDArray[np.int64]) -> Column:
         LargeStringError: as strings of each row they take too much memory.
     """
     rows = len(places)
-    if len(values) and rows > 1 and _is_string(values.type):
+    piece = current_string_limits().piece
+    if len(values) and rows > 1 and _is_string(values.type) and column_bytes(values) * rows > piece:
         lengths = np.diff(string_offsets(values))
-        if int(lengths.max()) * rows > current_string_limits().piece:
+        if int(lengths.max()) * rows > piece:
             found = take(from_values(lengths, pa.int64()), places)
             require_room("strings that rows share", int(_pc().sum(found).as_py() or 0), rows)
     return take(values, places)

@@ -111,6 +111,8 @@ class CpuAggregation:
             own = {} if self._compiled is None else self._compiled.run(frame, grouping)
         else:
             grouping, own = grouped
+        if len(own) == len(self._stated):
+            return CpuGroups(grouping.keys, grouping.groups, tuple(own[i] for i in range(len(own))))
         inputs = [one for i, call in enumerate(self._stated) if i not in own for one in call.inputs]
         batch = needed_batch(frame, referenced_columns(*inputs))
         for i in self._order:

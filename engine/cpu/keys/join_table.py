@@ -22,7 +22,9 @@ from bamquery.storage.format.storable_types import is_counted
 Portion = tuple[int, HostPositions, HostPositions]
 
 _PORTION: Final = 1 << 18
-"""Pairs, and rows to look up, that are dealt with at once."""
+"""Pairs that are dealt with at once."""
+_MOST_ROWS: Final = 1 << 21
+"""Rows that are looked up at once, where few have partners."""
 _LONG: Final = 1 << 22
 """Rows from which on a call is made so that Ctrl-C need not wait for its end."""
 _SPARSEST: Final = 128
@@ -65,8 +67,8 @@ class CpuJoinTable:
         columns = [canonical(column) for column in keys.columns]
         words = _all_words(columns) if self._columns is None else [self._hash_words(columns, rows)]
         assert words is not None, "keys of both sides have one type"
-        for start in range(0, max(rows, 1), _PORTION):
-            stop, end = start, min(start + _PORTION, rows)
+        for start in range(0, max(rows, 1), _MOST_ROWS):
+            stop, end = start, min(start + _MOST_ROWS, rows)
             while stop < end or not rows:
                 stop, positions, found = self._find_pairs(words, stop, end - stop)
                 if self._columns is not None:

@@ -109,6 +109,9 @@ class CompiledAggregates:
         """
         if self._grouping is None or not self._has_few_groups or not frame.num_rows:
             return None
+        values = [key.values_in(frame) for key in self._keys]
+        if any(key.encoded is not None and one is None for key, one in zip(self._keys, values, strict=True)):
+            return None
         covered = len(self._places) == len(self._calls)
         codes = np.empty(0 if covered else frame.num_rows, np.int32)
         found = self._grouping.group(frame, None if covered else codes)
@@ -117,7 +120,7 @@ class CompiledAggregates:
         if found is None or isinstance(found, bool):
             return None
         groups, words, states = found
-        keys = tuple(key.column(*one) for key, one in zip(self._keys, words, strict=True))
+        keys = tuple(key.column(*one, own) for key, one, own in zip(self._keys, words, values, strict=True))
         return Grouping(codes, groups, keys), self._state_columns(states)
 
     def run(self, frame: pa.RecordBatch | StoredFrame, grouping: Grouping) -> dict[int, StateColumns]:

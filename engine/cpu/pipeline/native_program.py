@@ -174,19 +174,21 @@ class NativeProgram:
                 packed = frame.packed(index) if isinstance(frame, StoredFrame) else None
                 if packed is not None and isinstance(frame, StoredFrame) and packed.type == one.type:
                     batches = frame.batches
-                    found.append(_packed_column(packed, batches))
+                    found.append(_packed_column(packed))
                     continue
                 column = frame.column(index)
             else:
                 column = next(answers)
-            column = decode_dictionary(column)
+            if isinstance(column, pa.DictionaryArray):
+                is_place = column.type.index_type == one.type != column.type.value_type
+                column = column.indices if is_place else decode_dictionary(column)
             if column.type != one.type:
                 return None
             validity, values = column.buffers()
             if values is None:
                 return None
             found.append((_aligned(values), validity if column.null_count else None, column.offset))
-        return found, None if batches is None else (batches.counts, batches.rows)
+        return found, None if batches is None else (batches.counts, batches.rows, batches.vectors)
 
 
 def _aligned(values: pa.Buffer) -> pa.Buffer:
@@ -198,17 +200,16 @@ def _aligned(values: pa.Buffer) -> pa.Buffer:
     return copy
 
 
-def _packed_column(found: PackedSelection, batches: Batches) -> tuple[Any, ...]:
+def _packed_column(found: PackedSelection) -> tuple[Any, ...]:
     packed, encoding = found.packed, found.packed.encoding
-    places = packed.vectors.searchsorted(batches.vectors)
     return (
         packed.payload,
-        packed.starts,
+        packed.lengths,
         packed.parameters,
-        packed.rows,
+        packed.place.rows,
         encoding.divisor,
         encoding.origin,
-        places,
+        packed.vectors,
     )
 
 

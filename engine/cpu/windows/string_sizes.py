@@ -34,8 +34,11 @@ class FrameStringSizes:
         """Those of a column, or of a struct's fields; None where there are no strings."""
         fields = cast("pa.StructArray", rows).flatten() if pa.types.is_struct(rows.type) else [rows]
         batch = make_batch(fields, len(rows))
-        longest = longest_string(batch)
-        return FrameStringSizes(Vector(string_lengths(batch)).totals(), longest) if longest else None
+        longest = longest_string(batch.columns)
+        if not longest:
+            return None
+        lengths = string_lengths(batch.columns, batch.num_rows)
+        return FrameStringSizes(Vector(lengths).totals(), longest)
 
     def frame_bytes(self, frames: Sequence[Ranges[Vector]]) -> NDArray[np.int64]:
         """Bytes of all strings of each frame."""

@@ -20,6 +20,8 @@ constexpr std::uint64_t kSparsest = 128, kSmallTable = 1 << 18;
 constexpr std::uint64_t kFewCodes = 1 << 14;
 // Rows that a place in memory is asked for ahead.
 constexpr std::int64_t kAhead = 16;
+// Rows that are looked up before it is asked whether there are pairs enough.
+constexpr std::int64_t kStepRows = 1 << 18;
 
 // What one thread has seen of its rows.
 struct alignas(64) SeenRows {
@@ -294,12 +296,26 @@ void KeyTable::find_block(std::int64_t count, const std::uint64_t* codes, std::u
 
 KeyTable::Lookup KeyTable::look_up(std::span<const KeyColumn> columns, std::int64_t start, std::int64_t rows,
                                    std::int64_t pairs) const {
+  const std::int64_t first = std::min(rows, kStepRows);
+  Lookup found = look_up_first(columns, start, first, pairs);
+  if (found.rows < first) return found;
+  // Where few rows have partners, a portion is of more rows: each one that is given costs its taker the same.
+  while (found.rows < rows) {
+    const std::int64_t more = std::min(rows - found.rows, kStepRows);
+    if (found.pairs + more * found.pairs / found.rows > pairs) break;
+    if (found.parts.empty()) found.parts.push_back({0, found.rows, found.pairs});
+    if (!look_up_more(found, columns, start, more, pairs)) break;
+  }
+  return found;
+}
+
+KeyTable::Lookup KeyTable::look_up_first(std::span<const KeyColumn> columns, std::int64_t start,
+                                         std::int64_t rows, std::int64_t pairs) const {
   // Where keys repeat so that there will be more pairs, all rows but those of this portion would be for
   // nothing.
-  const std::int64_t shares = rows <= pairs / rows_each_ ? worth_shares(rows) : 1;
-  if (shares > 1) {
-    Lookup found = look_up_together(columns, start, rows, shares);
-    if (found.pairs <= pairs) return found;
+  if (rows <= pairs / rows_each_ && worth_shares(rows) > 1) {
+    Lookup found;
+    if (look_up_more(found, columns, start, rows, pairs)) return found;
   }
   Lookup found;
   each_usable(columns, start, rows,
@@ -319,28 +335,36 @@ KeyTable::Lookup KeyTable::look_up(std::span<const KeyColumn> columns, std::int6
   return found;
 }
 
-// All rows, however many pairs they have, by several threads.
-KeyTable::Lookup KeyTable::look_up_together(std::span<const KeyColumn> columns, std::int64_t start,
-                                            std::int64_t rows, std::int64_t shares) const {
-  Lookup found;
-  found.rows = rows;
-  found.firsts.resize(static_cast<std::size_t>(rows));
+// The next rows, by several threads; false, and none of them, where all have more than `pairs` pairs then.
+bool KeyTable::look_up_more(Lookup& found, std::span<const KeyColumn> columns, std::int64_t start,
+                            std::int64_t rows, std::int64_t pairs) const {
+  const std::int64_t before = found.rows;
+  found.firsts.resize(static_cast<std::size_t>(before + rows));
   if (!is_unique_) found.counts.resize(found.firsts.size());
-  found.parts.resize(static_cast<std::size_t>(shares));
+  const std::int64_t shares = worth_shares(rows);
+  std::vector<Lookup::Part> parts(static_cast<std::size_t>(shares));
   share_items(rows, shares, kBlockRows, [&](std::int64_t share, std::int64_t first, std::int64_t own_rows) {
-    Lookup::Part& part = found.parts[static_cast<std::size_t>(share)];
-    part = {first, own_rows, 0};
-    each_usable(columns, start + first, own_rows,
+    Lookup::Part& part = parts[static_cast<std::size_t>(share)];
+    const std::int64_t row = before + first;
+    std::int64_t own_pairs = 0;
+    each_usable(columns, start + row, own_rows,
                 [&](std::int64_t done, std::int64_t count, const std::uint64_t* codes, std::uint8_t* usable) {
-                  std::uint32_t* counts = is_unique_ ? nullptr : found.counts.data() + first + done;
-                  find_block(count, codes, usable, found.firsts.data() + first + done, counts);
-                  for (std::int64_t i = 0; i < count; ++i)
-                    part.pairs += counts != nullptr ? counts[i] : usable[i];
+                  std::uint32_t* counts = is_unique_ ? nullptr : found.counts.data() + row + done;
+                  find_block(count, codes, usable, found.firsts.data() + row + done, counts);
+                  for (std::int64_t i = 0; i < count; ++i) {
+                    own_pairs += counts != nullptr ? counts[i] : usable[i];
+                  }
                   return true;
                 });
+    part = {row, own_rows, own_pairs};
   });
-  for (const Lookup::Part& part : found.parts) found.pairs += part.pairs;
-  return found;
+  std::int64_t all = found.pairs;
+  for (const Lookup::Part& part : parts) all += part.pairs;
+  if (all > pairs) return false;
+  found.rows += rows;
+  found.pairs = all;
+  found.parts.insert(found.parts.end(), parts.begin(), parts.end());
+  return true;
 }
 
 void KeyTable::mark(std::span<const KeyColumn> columns, std::int64_t rows, std::uint8_t* marks) const {

@@ -44,7 +44,8 @@ class KeyTable {
     std::vector<Part> parts;  ///< of several threads; none: all are one's
   };
 
-  /// For rows from `start` on: as many as have `pairs` partners together at most, or one that has more.
+  /// For rows from `start` on: so many that they have about `pairs` partners together, and no more; or one
+  /// row that has more.
   Lookup look_up(std::span<const KeyColumn> columns, std::int64_t start, std::int64_t rows,
                  std::int64_t pairs) const;
 
@@ -68,8 +69,10 @@ class KeyTable {
   template <typename Use>
   void each_usable(std::span<const KeyColumn> columns, std::int64_t start, std::int64_t rows,
                    Use&& use) const;
-  Lookup look_up_together(std::span<const KeyColumn> columns, std::int64_t start, std::int64_t rows,
-                          std::int64_t shares) const;
+  Lookup look_up_first(std::span<const KeyColumn> columns, std::int64_t start, std::int64_t rows,
+                       std::int64_t pairs) const;
+  bool look_up_more(Lookup& found, std::span<const KeyColumn> columns, std::int64_t start, std::int64_t rows,
+                    std::int64_t pairs) const;
   void write_part(const Lookup& lookup, const Lookup::Part& part, std::int64_t start, std::int64_t* positions,
                   std::int64_t* found) const;
   void build_bits(std::span<const KeyColumn> columns, std::int64_t rows);

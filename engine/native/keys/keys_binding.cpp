@@ -182,6 +182,27 @@ py::array py_gather_values(const py::array& values, const Plain<std::int64_t>& p
   return found;
 }
 
+int py_order_of_places(const RowArray& places) {
+  require(places.ndim() == 1, "places are one each");
+  const std::span<const std::int64_t> given(places.data(), static_cast<std::size_t>(places.size()));
+  const py::gil_scoped_release unlocked;
+  return static_cast<int>(order_of_places(given));
+}
+
+void py_set_flags(const RowArray& places, Plain<bool>& flags) {
+  static_assert(sizeof(bool) == sizeof(std::uint8_t));
+  require(places.ndim() == 1 && flags.ndim() == 1, "places and flags are one each");
+  auto* const out = reinterpret_cast<std::uint8_t*>(flags.mutable_data());
+  const std::span<std::uint8_t> to(out, static_cast<std::size_t>(flags.size()));
+  const std::span<const std::int64_t> given(places.data(), static_cast<std::size_t>(places.size()));
+  bool is_right;
+  {
+    const py::gil_scoped_release unlocked;
+    is_right = set_flags(given, to);
+  }
+  require(is_right, "there is no such flag");
+}
+
 }  // namespace
 
 void bind_keys(py::module_& module) {
@@ -199,6 +220,8 @@ void bind_keys(py::module_& module) {
   module.def("hash_strings", &py_hash_strings, py::arg("offsets").noconvert(), py::arg("data"));
   module.def("partition_rows", &py_partition_rows, py::arg("hashes").noconvert(), py::arg("shift"),
              py::arg("partitions"));
+  module.def("order_of_places", &py_order_of_places, py::arg("places"));
+  module.def("set_flags", &py_set_flags, py::arg("places"), py::arg("flags").noconvert());
   module.def("gather_values", &py_gather_values, py::arg("values"), py::arg("places").noconvert());
 }
 

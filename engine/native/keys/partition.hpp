@@ -25,4 +25,17 @@ void partition_rows(std::span<const std::uint64_t> hashes, int shift, std::span<
 bool gather_values(const std::byte* values, std::int64_t count, int width,
                    std::span<const std::int64_t> places, std::byte* target);
 
+/// How places follow each other.
+enum class PlaceOrder : std::uint8_t {
+  kNone,    ///< One is not greater than that before.
+  kAscend,  ///< Each is greater.
+  kRun,     ///< Each is the next one.
+};
+
+PlaceOrder order_of_places(std::span<const std::int64_t> places);
+
+/// Sets the flags at places; other threads may set some of the same array at once. False where a place is
+/// outside.
+bool set_flags(std::span<const std::int64_t> places, std::span<std::uint8_t> flags);
+
 }  // namespace bamquery

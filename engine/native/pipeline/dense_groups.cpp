@@ -26,6 +26,18 @@ BAMQUERY_CLONES Bounds bounds_of(const std::int64_t* words, std::int32_t count) 
   return found;
 }
 
+// Whether all are within a range: about half of what it takes to find their own.
+BAMQUERY_CLONES bool are_within(const std::int64_t* words, std::int32_t count, std::int64_t low,
+                                std::uint64_t span) {
+  const auto first = static_cast<std::uint64_t>(low);
+  std::uint64_t outside = 0;
+  for (std::int32_t i = 0; i < count; ++i) {
+    const std::uint64_t from = static_cast<std::uint64_t>(words[i]) - first;
+    outside |= from | (span - from);  // the highest bit of one of them is set, as their sum is the span
+  }
+  return outside >> 63 == 0;
+}
+
 Bounds bounds_of(const Register& key, std::int32_t count) {
   if (key.all_valid) return bounds_of(key.words.data(), count);
   Bounds found;
@@ -89,23 +101,27 @@ std::uint64_t DenseGroups::places() const {
 
 // Makes the ranges hold a batch's keys, and the table those of the ranges.
 bool DenseGroups::cover(std::span<const Register* const> keys, std::int32_t count) {
-  const std::vector<Range> before = ranges_;
+  std::vector<Range> before;  // of a table that grows
   bool grows = table_.empty();
   for (std::size_t k = 0; k < keys.size(); ++k) {
     Range& range = ranges_[k];
     if (range.shape == Shape::kFlags) continue;
+    const bool is_whole = keys[k]->all_valid && range.is_known && range.span < kMostPlaces;
+    if (is_whole && are_within(keys[k]->words.data(), count, range.low, range.span)) continue;
     const Bounds found = bounds_of(*keys[k], count);
     if (found.low > found.high) continue;
     const std::int64_t low = range.is_known ? std::min(range.low, found.low) : found.low;
     const std::int64_t high =
         range.is_known ? std::max(range.low + static_cast<std::int64_t>(range.span), found.high) : found.high;
     if (range.is_known && low == range.low && distance(high, low) == range.span) continue;
+    if (before.empty()) before = ranges_;
     grows = true;
     range.is_known = true;
     range.low = low;
     range.span = distance(high, low);
   }
   if (!grows) return true;
+  if (before.empty()) before = ranges_;
   if (places() > kMostPlaces) return false;
   // Half as far again on both sides, where there is room: keys that ascend would make a table a batch.
   const std::vector<Range> tight = ranges_;

@@ -21,16 +21,19 @@ namespace {
 constexpr std::int64_t kMostRows = std::int64_t{1} << 40;
 
 // Python's columns, held while a program runs: (values, validity or None, first row) of an Arrow one, of a
-// packed one (payload, starts, parameters, rows, divisor, origin, vector of each batch). `batches` are None
-// or (rows of each, row ids or None).
+// packed one (payload, lengths, parameters, rows of all vectors there are, divisor, origin, numbers of its
+// vectors). `batches` are None
+// or (rows of each, row ids or None, number of each one's vector); numbers of vectors ascend.
 class Columns {
  public:
   Columns(const Program& program, const py::sequence& columns, std::int64_t rows, const py::object& batches) {
     require(rows >= 0 && rows <= kMostRows, "no table has so many rows");
     require(columns.size() == program.inputs().size(), "columns are not as many as inputs");
     if (!batches.is_none()) {
-      const auto [counts, picks] = py::cast<std::tuple<RowArray, py::object>>(batches);
+      const auto [counts, picks, numbers] = py::cast<std::tuple<RowArray, py::object, RowArray>>(batches);
       batches_.emplace(Batches{as_span(arrays_.emplace_back(counts)), nullptr});
+      numbers_ = as_span(arrays_.emplace_back(numbers));
+      require(numbers_.size() == batches_->counts.size(), "vectors are not as many as batches");
       std::int64_t total = 0;
       for (const std::int64_t count : batches_->counts) {
         require(count > 0 && count <= kProgramRows, "no batch has so many rows");
@@ -68,22 +71,41 @@ class Columns {
     const ByteView& parameters = views_.emplace_back(given[2], false);
     column.packed.payload = payload.bytes();
     column.packed.vectors = span_of<PackedVector>(parameters, "parameters have 16 bytes a vector");
-    column.packed.starts = as_span(arrays_.emplace_back(py::cast<RowArray>(given[1])));
-    column.packed.rows = as_span(arrays_.emplace_back(py::cast<RowArray>(given[3])));
     column.packed.scale = {py::cast<std::uint64_t>(given[4]), py::cast<std::uint64_t>(given[5])};
-    column.vectors = as_span(arrays_.emplace_back(py::cast<RowArray>(given[6])));
     const std::size_t vectors = column.packed.vectors.size();
     require(column.packed.scale.divisor != 0, "the divisor is 0");
-    require(column.packed.starts.size() == vectors && column.packed.rows.size() == vectors,
-            "starts, parameters and rows are not as many");
-    require(column.vectors.size() == batches_->counts.size(), "vectors are not as many as batches");
-    for (const std::int64_t rows : column.packed.rows) {
-      require(rows >= 0 && rows <= kProgramRows, "no vector has so many rows");
+    const auto held = as_span(arrays_.emplace_back(py::cast<RowArray>(given[6])));
+    const auto lengths = as_span(arrays_.emplace_back(py::cast<RowArray>(given[1])));
+    require(held.size() == vectors && lengths.size() == vectors,
+            "numbers, lengths and parameters are not as many");
+    const auto all_rows = py::cast<std::int64_t>(given[3]);
+    require(all_rows >= 0 && all_rows <= kMostRows, "no table has so many rows");
+    std::vector<std::int64_t>& starts = made_.emplace_back(vectors);
+    std::vector<std::int64_t>& rows = made_.emplace_back(vectors);
+    std::int64_t start = 0;
+    for (std::size_t i = 0; i < vectors; ++i) {
+      require(lengths[i] >= 0 && lengths[i] <= kMostRows - start, "no vector has so many bytes");
+      require(held[i] >= 0 && held[i] <= all_rows / kProgramRows, "no such vector");
+      starts[i] = start;
+      rows[i] = std::min<std::int64_t>(all_rows - held[i] * kProgramRows, kProgramRows);
+      start += lengths[i];
     }
-    for (const std::int64_t vector : column.vectors) {
-      require(vector >= 0 && static_cast<std::size_t>(vector) < vectors, "no such vector");
-    }
+    column.packed.starts = starts;
+    column.packed.rows = rows;
+    column.vectors = places_of(held);
     columns_.push_back(column);
+  }
+
+  // Where among a column's vectors that of each batch is; most columns have the same ones.
+  std::span<const std::int64_t> places_of(std::span<const std::int64_t> held) {
+    std::vector<std::int64_t>& places = made_.emplace_back(numbers_.size());
+    std::size_t place = 0;
+    for (std::size_t batch = 0; batch < numbers_.size(); ++batch) {
+      while (place < held.size() && held[place] < numbers_[batch]) ++place;
+      require(place < held.size() && held[place] == numbers_[batch], "no such vector");
+      places[batch] = static_cast<std::int64_t>(place);
+    }
+    return places;
   }
 
   void add(ValueKind kind, const py::object& values, const py::object& validity, std::int64_t first,
@@ -119,7 +141,9 @@ class Columns {
 
   std::vector<ByteView> views_;
   std::list<RowArray> arrays_;
+  std::list<std::vector<std::int64_t>> made_;
   std::optional<Batches> batches_;
+  std::span<const std::int64_t> numbers_;  // of each batch, its vector's
   std::vector<InputColumn> columns_;
   ProgramRows rows_{};
 };

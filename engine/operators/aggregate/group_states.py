@@ -19,7 +19,7 @@ from bamquery.engine.profiling.operator_profile import OperatorProfile
 _PENDING_GROUPS: Final = 1 << 18
 """Groups that wait unmerged at least: merging costs a pass over all that is held."""
 _MANY_THREADS: Final = 8
-_PATIENCE: Final = 4
+_PATIENCE: Final = 16
 """Times as many where threads are many: merging is hundreds of steps of Python, too, of which no two go on
 at once."""
 _PENDING_STATES: Final = 256
@@ -42,9 +42,11 @@ _MORE_PLACES: Final = 4
 _PLACE_GROUPS: Final = 16
 _PLACE_BYTES: Final = 1 << 20
 """Groups, or bytes, that a place has at least: merging one of less costs no less."""
-_SPREAD_GROUPS: Final = 1 << 16
+_SPREAD_GROUPS: Final = 1 << 17
 _SPREAD_BYTES: Final = 4 << 20
-"""The same where threads are many, for each of which there is a place all the same."""
+"""The same where threads are many, for each of which there is a place all the same: half as many groups."""
+_SPREAD_PLACES: Final = 16
+"""Places of half as many."""
 _SPREAD_STATE: Final = 1 << 13
 """Groups of each state from which on many threads put the first ones together, and not one of them."""
 _MERGING: Final = 4
@@ -304,7 +306,8 @@ class GroupStates(Generic[Frame]):
         held = self._merged_bytes + self._pending_bytes
         groups = self._merged_groups + self._pending_groups
         if self._has_many_threads:
-            filled = max(groups // _SPREAD_GROUPS, held // _SPREAD_BYTES)
+            few = min(2 * groups // _SPREAD_GROUPS, _SPREAD_PLACES)
+            filled = max(groups // _SPREAD_GROUPS, few, held // _SPREAD_BYTES)
         else:
             filled = max(groups // _PLACE_GROUPS, held // _PLACE_BYTES)
         count = self._first_places

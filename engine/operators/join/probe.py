@@ -8,6 +8,7 @@ from typing import Generic
 import numpy as np
 from numpy.typing import NDArray
 
+from bamquery import _native as native
 from bamquery.engine.device import Device, Frame, HostPositions
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.base.bounded_copies import CopiedRows, portions_within
@@ -131,7 +132,7 @@ class JoinProbe(Generic[Frame]):
         positions, found = pairs.probe_positions, pairs.build_positions
         take: Callable[[Frame, HostPositions], Frame] = self._device.take
         if self.gives_unmatched:
-            self._matched[found] = True
+            native.set_flags(found, self._matched)
         if self._kind == "single" and (np.diff(positions) == 0).any():
             raise several_rows_error()
         if self._kind in ("left", "full", "single"):
@@ -209,4 +210,4 @@ class JoinProbe(Generic[Frame]):
 
 def _ascend(positions: HostPositions) -> bool:
     """Whether ascending positions are all different."""
-    return bool((positions[1:] > positions[:-1]).all())
+    return native.order_of_places(positions) > 0

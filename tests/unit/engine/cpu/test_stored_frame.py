@@ -12,7 +12,6 @@ import pytest
 import bamquery
 from bamquery.connection.connection import Connection
 from bamquery.engine.cpu.pipeline import native_program
-from bamquery.engine.cpu.stored_frame import Batches
 from bamquery.statement_context.thread_budget import ThreadBudget
 from bamquery.storage.encodings.packed.selection import PackedSelection
 
@@ -139,9 +138,9 @@ def test_columns_reach_programs_packed(connection: Connection, monkeypatch: pyte
     given: list[int] = []
     packed_column = native_program._packed_column
 
-    def counted(found: PackedSelection, batches: Batches) -> object:
+    def counted(found: PackedSelection) -> object:
         given.append(len(found))
-        return packed_column(found, batches)
+        return packed_column(found)
 
     monkeypatch.setattr(native_program, "_packed_column", counted)
     connection.sql("SET programs = on; SET strategy = 'auto'")

@@ -60,6 +60,37 @@ def test_portions_are_as_full_as_may_be(
     )
 
 
+@pytest.mark.parametrize("repeats", [1, 3])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.3, 0.9])
+@pytest.mark.parametrize("threads", [1, 4])
+def test_rows_with_few_partners_are_one_portion(repeats: int, share: float, threads: int) -> None:
+    """However many they are: each portion has pairs enough, or it is the last one; none has too many."""
+    random = np.random.default_rng(3)
+    keys = np.arange(1 << 17)
+    held = _batch(pa.array(np.repeat(keys, repeats)))
+    rows = (1 << 20) + 77
+    wanted = np.where(random.random(rows) < share, random.choice(keys, rows), -5)
+    wanted[: 1 << 18] = np.where(np.arange(1 << 18) < 10, 1, -5)  # the first ones say nothing of the others
+    with working_for(ThreadBudget(threads)):
+        table = CpuJoinTable(held, [False])
+        portions = list(table.matches(_batch(pa.array(wanted))))
+    assert [stop for stop, _, _ in portions][-1] == rows
+    most, step = join_table._PORTION, 1 << 18
+    start = 0
+    for stop, positions, _ in portions:
+        assert len(positions) <= most
+        # What might come of another step would have been too much.
+        dense = repeats * max(np.mean(wanted[start : stop + step] >= 0), 0.0)
+        assert stop == rows or len(positions) + 2 * step * dense > most
+        start = stop
+    positions = np.concatenate([positions for _, positions, _ in portions])
+    found = np.concatenate([found for _, _, found in portions])
+    partners = np.flatnonzero(wanted >= 0)
+    assert np.array_equal(positions, np.repeat(partners, repeats))
+    firsts = np.repeat(wanted[partners] * repeats, repeats)
+    assert np.array_equal(found, firsts + np.tile(np.arange(repeats), len(partners)))
+
+
 @pytest.mark.parametrize("held", [[], [1, 2], [1, 1]])
 def test_no_keys_have_one_portion_of_no_pairs(held: list[int]) -> None:
     table = CpuJoinTable(_batch(pa.array(held, pa.int64())), [False])

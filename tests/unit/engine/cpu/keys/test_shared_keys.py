@@ -53,6 +53,46 @@ def test_values_at_places(kind: str) -> None:
                 native.gather_values(values, outside)
 
 
+@pytest.mark.parametrize(
+    ("change", "order"), [(None, 2), ("gap", 1), ("twice", 0), ("back", 0), ("last", 0), ("second", 0)]
+)
+def test_orders_of_places(change: str | None, order: int) -> None:
+    """Also where what is out of order is where the rows of one thread end."""
+    for rows in (1, 2, 4096, 4097, ROWS) if change is None else (ROWS,):
+        for at in [ROWS // threads for threads in THREADS[1:]] if change in ("twice", "back") else [5000]:
+            places = np.arange(rows) + 7
+            if change == "gap":
+                places[at:] += 1
+            elif change == "twice":
+                places[at] = places[at - 1]
+            elif change == "back":
+                places[at:] -= 2
+            elif change is not None:
+                places[-1 if change == "last" else 1] = 0
+            for found in by_each(lambda places=places: native.order_of_places(places)):
+                assert found == order
+    assert native.order_of_places(np.zeros(0, np.int64)) == 2
+
+
+def test_flags_are_set_together() -> None:
+    places = _random().integers(0, 100_000, ROWS)
+    wanted = np.zeros(100_000, np.bool_)
+    wanted[places] = True
+
+    def set_flags(places: np.ndarray) -> np.ndarray:
+        flags = np.zeros(len(wanted), np.bool_)
+        native.set_flags(places, flags)
+        return flags
+
+    for found in by_each(lambda: set_flags(places)):
+        assert np.array_equal(found, wanted)
+    for place in (-1, len(wanted)):
+        outside = np.append(places, place)
+        for threads in THREADS:
+            with working_for(ThreadBudget(threads)), pytest.raises(ValueError, match="no such flag"):
+                set_flags(outside)
+
+
 @pytest.mark.parametrize("limbs", [1, 2, 5])
 def test_limbs(limbs: int) -> None:
     """A sum that does not fit is seen by whichever thread has it."""

@@ -326,3 +326,40 @@ def test_arguments_that_do_not_fit_are_refused() -> None:
         program.evaluate([(values, None, 0)], 8, ["bool"], [out], [bits])
     with pytest.raises(ValueError, match="no condition"):
         program.select([(values, None, 0)], 8)
+
+
+def test_batches_of_vectors_that_a_column_has_not_are_refused() -> None:
+    """Or whose numbers are not as many as the batches; those that it has may be some of its vectors."""
+    program = _native.Program(np.array([_LOAD]), ["int64"], np.array([[3, 0, -1], [4, 0, -1]]), [0])
+    parameters = np.zeros(3 * 16, np.uint8)
+    for vector in range(3):  # no bits a row: all are the lowest value
+        parameters[16 * vector + 8 : 16 * vector + 16] = np.array([vector + 1], np.int64).view(np.uint8)
+    lengths, held = np.zeros(3, np.int64), np.array([2, 5, 9])
+    column = (np.zeros(64, np.uint8), lengths, parameters, 10 * 1024, 1, 0, held)
+
+    def run(*vectors: int, counts: int | None = None) -> tuple[int, int]:
+        sizes = np.full(len(vectors) if counts is None else counts, 1024)
+        batches = (sizes, None, np.array(vectors))
+        states = program.aggregate([column], int(sizes.sum()), None, 1, batches)
+        assert states is not None
+        return int(states[0][1][0]), int(states[1][1][0])
+
+    assert run(2, 5, 9) == (1, 3)
+    assert run(5) == (2, 2)
+    assert run(2, 9) == (1, 3)
+    for vectors in ((2, 5, 10), (1,), (5, 2), (3,)):
+        with pytest.raises(ValueError, match="no such vector"):
+            run(*vectors)
+    with pytest.raises(ValueError, match="not as many as batches"):
+        run(2, 5, counts=1)
+    payload, _, _, rows, *rest = column
+    for other in (
+        (payload, lengths[1:], parameters, rows, *rest),
+        (payload, lengths - 1, parameters, rows, *rest),
+        (payload, lengths, parameters[16:], rows, *rest),
+        (payload, lengths, parameters, 8 * 1024, *rest),
+        (payload, lengths, parameters, -1, *rest),
+    ):
+        column = other
+        with pytest.raises(ValueError, match=r"."):
+            run(2, 5, 9)

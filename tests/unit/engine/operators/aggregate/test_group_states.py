@@ -117,6 +117,23 @@ def test_many_threads_need_not_wait_for_one(
         assert max(run.aggregation.merged) < 50 if many else max(run.aggregation.merged) > 50
 
 
+@pytest.mark.parametrize(
+    ("groups", "places"),
+    [(100, 1), (399, 1), (400, 8), (700, 8), (800, 16), (3199, 16), (3200, 32), (10**6, 64)],
+)
+def test_places_of_many_threads(
+    groups: int, places: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few places, each of which is many steps of Python: as many as threads soon, and more of many groups."""
+    monkeypatch.setattr(group_states, "_MANY_THREADS", 1)
+    monkeypatch.setattr(group_states, "_FEWEST_PLACES", 8)
+    monkeypatch.setattr(group_states, "_SPREAD_GROUPS", 100)
+    monkeypatch.setattr(group_states, "_PLACES", 64 * WideDevice.task_size)
+    with small_context(10**6, tmp_path) as context, closing(Run(context)) as run:
+        run.states._pending_groups = groups
+        assert run.states._worth_places == places
+
+
 @pytest.mark.parametrize("repeated", [True, False])
 def test_groups_that_repeat_are_merged_before_they_are_written(tmp_path: Path, *, repeated: bool) -> None:
     """Others are not: that would be work in vain."""

@@ -24,16 +24,17 @@ def _statement(sql: str) -> str:
     statement = statement_of(sql)
     parts = []
     for field in filter(lambda one: one.repr, dataclasses.fields(statement)):
-        value = getattr(statement, field.name)
-        if field.name == "plan":
+        name = "plan" if field.name == "asked" else field.name
+        value = getattr(statement, name)
+        if name == "plan":
             value = "\n" + format_plan(value, exact=True)
-        elif field.name == "fields":
+        elif name == "fields":
             value = ", ".join(f"{f.name} {type_name(f.type)}" for f in value)
-        elif field.name == "figures":
+        elif name == "figures":
             value = "".join(map(_figures_text, value))
-        elif field.name == "statement":
+        elif name == "statement":
             value = "\n" + _statement_text(value)
-        parts.append(f"{field.name}: {value}")
+        parts.append(f"{name}: {value}")
     return "\n".join([type(statement).__name__, *parts])
 
 

@@ -100,7 +100,7 @@ def _native_request(request: ColumnRequest) -> tuple[_native.PackedColumn, int, 
     if request.packed:
         begin, end = column.span(request.vectors)
         whole = len(request.vectors) == request.vectors[-1] - request.vectors[0] + 1
-        size = end - begin if whole else int(of_vectors(column.payload_sizes, request.vectors).sum())
+        size = end - begin if whole else int(column.payload_sizes[request.vectors].sum())
         return column.native, _PAYLOAD, request.vectors, pa.allocate_buffer(size), None, None
     rows = _rows_of(request)
     values = pa.allocate_buffer(-(-rows * value_bits(column.place.type) // 8))

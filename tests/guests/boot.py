@@ -1,7 +1,7 @@
-"""A boot of a guest: what it is made of, the run of it, and what came of it.
+"""A boot of a guest: what it is, the run of it, and what came of it.
 
-`python -m tests.guests.boot --program build/guests/programs/probe --drives 512:64M,4096:64M` runs one program
-in a guest, for whoever is writing it; `--help` has the rest.
+`python -m tests.guests.boot --program tests/guests/guest/probe.cpp --drives 512:64M,4096:64M` runs one
+program in a guest, for whoever is writing it; `--help` has the rest.
 """
 
 from __future__ import annotations
@@ -11,57 +11,26 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from tests.guests import drives as nvme
-from tests.guests.initramfs import Archive
-from tests.guests.kernel import CLOUD, Kernel, module_text
-from tests.guests.machine import command_line
-from tests.guests.packages import CACHE, qemu, unpacked
-from tests.guests.programs import FOLDER, Program
+from tests.guests.accelerator import accelerator
+from tests.guests.contents import archive
+from tests.guests.host_files import shared
+from tests.guests.kernel import CLOUD, Kernel
+from tests.guests.machine import Machine
+from tests.guests.packages import CACHE, qemu
 from tests.guests.results import StepLog, parse
+from tests.guests.steps import Step
 
 FINISHED: Final = 33
 """QEMU's exit status where all steps ran to their end; a panic's is 0, as that of any guest that stops."""
-_CRASHED: Final = -signal.SIGSEGV
-_MODULES: Final = ("vfio-pci", "vfio_iommu_type1")
-_INCLUDED: Final = ("init.sh", "helpers.sh")
-
-
-@dataclass(frozen=True)
-class Step:
-    """One thing that a guest does.
-
-    Attributes:
-        name: of the step, once a boot.
-        command: the program, and its arguments.
-        checks: names of the results that it has to give, each once.
-        seconds: after which it is killed.
-        files: what it needs in the guest: paths from the root, and what is there.
-    """
-
-    name: str
-    command: tuple[str, ...]
-    checks: tuple[str, ...] = ()
-    seconds: int = 60
-    files: Mapping[str, Path | Program | str] = field(default_factory=dict)
-
-
-def program(
-    name: str, what: Program | Path, *arguments: str, checks: tuple[str, ...] = (), seconds: int = 60
-) -> Step:
-    """A step that runs a C++ program, linked statically."""
-    path = f"guest/programs/{name}"
-    return Step(name, (f"/{path}", *arguments), checks, seconds, {path: what})
-
-
-def shell(name: str, script: str, *, checks: tuple[str, ...] = (), seconds: int = 60) -> Step:
-    """A step that is a script for busybox's sh, with the functions of guest/helpers.sh."""
-    path = f"guest/scripts/{name}.sh"
-    return Step(name, ("sh", f"/{path}"), checks, seconds, {path: f". /guest/helpers.sh\n{script}\n"})
+CRASHED: Final = -signal.SIGSEGV
+_LAST_LINES: Final = 8
+_PANIC: Final = "Kernel panic"
 
 
 @dataclass(frozen=True)
@@ -73,9 +42,7 @@ class Boot:
         drives: attached, in this order.
         steps: run one after the other, whatever comes of them.
         driver: the guest's driver that gets the drives before the first step: `vfio-pci`, `nvme`, `none`.
-        memory_mb: MiB.
-        processors: of the guest.
-        has_iommu: a virtual one.
+        machine: the rest of it.
         kernel: packages, the first of which that apt has is taken.
         seconds: after which QEMU is ended.
     """
@@ -84,9 +51,7 @@ class Boot:
     drives: tuple[nvme.Drive, ...]
     steps: tuple[Step, ...]
     driver: str = "vfio-pci"
-    memory_mb: int = 512
-    processors: int = 2
-    has_iommu: bool = True
+    machine: Machine = field(default_factory=Machine)
     kernel: tuple[str, ...] = CLOUD
     seconds: int = 170
 
@@ -103,7 +68,8 @@ class Outcome:
         status: QEMU's exit status, negative for a signal; None where time ran out.
         steps: what they said.
         seconds: that QEMU ran.
-        folder: with the logs `console.log`, `output.log` and `qemu.log`, and the drives' images.
+        folder: with `console.log` (the kernel's lines), `output.log` (the steps'), `qemu.log`, `command`, and
+            the drives' images as the guest left them.
         crashes: runs before that ended because QEMU crashed.
     """
 
@@ -111,7 +77,7 @@ class Outcome:
     steps: dict[str, StepLog]
     seconds: float
     folder: Path
-    crashes: int
+    crashes: int = 0
 
     def why_not_finished(self) -> str | None:
         """Words for whoever reads that it failed; None where all steps ran."""
@@ -119,17 +85,13 @@ class Outcome:
             return None
         if self.status is None:
             what = f"no end after {self.seconds:.0f} s"
-        elif self.status == _CRASHED:
+        elif self.status == CRASHED:
             what = "QEMU crashed, twice"
         elif self.status == 0:
             what = "the guest stopped by itself: a panic, or its init ended"
         else:
             what = f"QEMU's exit status is {self.status}"
-        said = [
-            line
-            for name in ("qemu", "console", "output")
-            for line in _last_lines(self.folder / f"{name}.log")
-        ]
+        said = [line for name in ("qemu", "console", "output") for line in _worth_reading(self.folder, name)]
         return "\n".join([f"{what}; logs are in {self.folder}", *said])
 
 
@@ -139,81 +101,49 @@ def run(boot: Boot) -> Outcome:
     Raises:
         GuestsUnavailableError: guests cannot run here.
     """
-    outcome = _run_once(boot, crashes=0)
-    return _run_once(boot, crashes=1) if outcome.status == _CRASHED else outcome
+    outcome = _run(boot, crashes=0)
+    return _run(boot, crashes=1) if outcome.status == CRASHED else outcome
 
 
-def _run_once(boot: Boot, crashes: int) -> Outcome:
+def _run(boot: Boot, crashes: int) -> Outcome:
     emulator = qemu()
     kernel = Kernel.of(boot.kernel)
     folder = CACHE / "logs" / boot.name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     initramfs = folder / "initramfs"
-    initramfs.write_bytes(archive(boot, kernel).to_bytes())
+    initramfs.write_bytes(archive(boot.steps, kernel, boot.addresses(), boot.driver).to_bytes())
     images = nvme.images(boot.drives, folder)
-    command = [
-        emulator,
-        *command_line(
-            kernel.image,
-            initramfs,
-            folder,
-            memory_mb=boot.memory_mb,
-            processors=boot.processors,
-            has_iommu=boot.has_iommu,
-        ),
-        *nvme.arguments(boot.drives, images),
-    ]
-    (folder / "command").write_text(shlex.join(command) + "\n")
-    begin = time.monotonic()
-    with (folder / "qemu.log").open("w") as log:
-        try:
-            status: int | None = subprocess.run(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, timeout=boot.seconds
-            ).returncode
-        except subprocess.TimeoutExpired:
-            status = None
-    seconds = time.monotonic() - begin
+    machine = boot.machine.arguments(kernel.image, initramfs, folder, accelerator(emulator, kernel))
+    command = [emulator, *machine, *nvme.arguments(boot.drives, images)]
+    shares_host = any(step.on_host for step in boot.steps)
+    with (
+        (folder / "qemu.log").open("w") as log,
+        shared(boot.machine.memory_mb, log) if shares_host else nullcontext([]) as more,
+    ):
+        status, seconds = emulate([*command, *more], boot.seconds, folder / "command", log)
     output = folder / "output.log"
     said = output.read_text("utf-8", "replace") if output.exists() else ""
     return Outcome(status, parse(said), seconds, folder, crashes)
 
 
-def archive(boot: Boot, kernel: Kernel) -> Archive:
-    """The guest's initramfs."""
-    made = Archive()
-    busybox = next(unpacked("busybox-static").rglob("bin/busybox"))
-    made.file("bin/busybox", busybox.read_bytes(), is_executable=True)
-    made.link("init", "guest/init.sh")
-    for name in _INCLUDED:
-        made.file(f"guest/{name}", (FOLDER / name).read_bytes(), is_executable=True)
-    exit_code = Program((FOLDER / "exit.cpp",)).compiled()
-    made.file("guest/bin/exit_code", exit_code.read_bytes(), is_executable=True)
-    made.file("guest/bin/guest", b'#!/bin/sh\n. /guest/helpers.sh\n"$@"\n', is_executable=True)
-    files = kernel.load_order(*_MODULES)
-    for path in files:
-        made.file(f"guest/modules/{path.name.partition('.')[0]}", module_text(path))
-    made.file("guest/modules/order", "\n".join(path.name.partition(".")[0] for path in files).encode())
-    binding = "".join(f"bind {address} {boot.driver}\n" for address in boot.addresses())
-    made.file("guest/drives", binding.encode())
-    lines = [shlex.join(["step", step.name, str(step.seconds), *step.command]) for step in boot.steps]
-    made.file("guest/steps", "".join(f"{line}\n" for line in lines).encode())
-    for step in boot.steps:
-        for name, content in step.files.items():
-            made.file(name, _bytes_of(content), is_executable=True)
-    made.character_device("dev/console", 5, 1)
-    return made
+def emulate(command: list[str], seconds: float, script: Path, log: IO[str]) -> tuple[int | None, float]:
+    """QEMU's exit status, None where time ran out, and the seconds it took; `script` keeps its command."""
+    script.write_text(shlex.join(command) + "\n")
+    begin = time.monotonic()
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return None, time.monotonic() - begin
+    return done.returncode, time.monotonic() - begin
 
 
-def _bytes_of(content: Path | Program | str) -> bytes:
-    if isinstance(content, str):
-        return content.encode()
-    return (content.compiled() if isinstance(content, Program) else content).read_bytes()
-
-
-def _last_lines(path: Path) -> list[str]:
+def _worth_reading(folder: Path, name: str) -> list[str]:
+    """What a log ends with, and why a kernel gave up, which a trace follows."""
+    path = folder / f"{name}.log"
     lines = path.read_text("utf-8", "replace").splitlines() if path.exists() else []
-    return [f"  {path.name}: {line}" for line in lines[-8:]]
+    shown = [line for line in lines[:-_LAST_LINES] if _PANIC in line] + lines[-_LAST_LINES:]
+    return [f"  {path.name}: {line}" for line in shown]
 
 
 if __name__ == "__main__":

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.guests import boot as guests
+from tests.guests.boot import Boot, run
 from tests.guests.drives import parsed
+from tests.guests.machine import Machine
 from tests.guests.programs import Program
+from tests.guests.steps import program, python, shell
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,18 +26,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--flags", default="", help="more for the compiler, as '-O0 -fsanitize=...'")
     parser.add_argument("--shell", help="words for the guest's shell, run after the program")
+    parser.add_argument("--python", help="arguments of Python, as '-m bamquery nvme list', run last")
     parser.add_argument(
         "--drives",
         default="512:64M",
         help="LBA bytes and size, 512:64M,4096:1G:iops=2000 (default: %(default)s)",
     )
     parser.add_argument("--driver", default="vfio-pci", help="whose the drives are at first: nvme, none")
-    parser.add_argument("--memory", type=int, default=512, help="MiB of the guest (default: %(default)s)")
+    parser.add_argument("--memory", type=int, default=1024, help="MiB of the guest (default: %(default)s)")
     parser.add_argument("--processors", type=int, default=2, help="of the guest (default: %(default)s)")
     parser.add_argument(
         "--seconds", type=int, default=120, help="that each step may take (default: %(default)s)"
     )
-    parser.add_argument("arguments", nargs="*", help="of the program; else the drives' addresses")
+    parser.add_argument("arguments", nargs="*", help="of the program, after --; else the drives' addresses")
     given = parser.parse_args(arguments)
     drives = tuple(parsed(given.drives))
     addresses = [each.address_at(index) for index, each in enumerate(drives)]
@@ -44,19 +48,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         paths = tuple(path.resolve() for path in given.program)
         what = Program(paths, tuple(given.flags.split())) if is_source else paths[0]
         words = given.arguments or addresses
-        steps.append(guests.program("program", what, *words, seconds=given.seconds))
+        steps.append(program("program", what, *words, seconds=given.seconds))
     if given.shell:
-        steps.append(guests.shell("shell", given.shell, seconds=given.seconds))
-    boot = guests.Boot(
+        steps.append(shell("shell", given.shell, seconds=given.seconds))
+    if given.python:
+        steps.append(python("python", *shlex.split(given.python), seconds=given.seconds))
+    boot = Boot(
         "inner-loop",
         drives,
         tuple(steps),
         driver=given.driver,
-        memory_mb=given.memory,
-        processors=given.processors,
+        machine=Machine(given.memory, given.processors),
         seconds=given.seconds * max(1, len(steps)) + 60,
     )
-    outcome = guests.run(boot)
+    outcome = run(boot)
     print((outcome.folder / "output.log").read_text("utf-8", "replace"), end="")
     print(f"QEMU ran {outcome.seconds:.1f} s; logs are in {outcome.folder}")
     if why := outcome.why_not_finished():

@@ -1,34 +1,42 @@
-"""The machine that QEMU makes: its command line but for drives."""
+"""The machine that QEMU makes: its command line but for drives and the host's files."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
-
-_IOMMU: Final = ("-device", "intel-iommu,intremap=on,caching-mode=on")
 
 
-def command_line(
-    image: Path,
-    initramfs: Path,
-    logs: Path,
-    *,
-    memory_mb: int,
-    processors: int,
-    has_iommu: bool,
-    accelerator: str = "tcg,thread=multi",
-) -> list[str]:
-    """Arguments of QEMU: kernel lines go to `console.log` in `logs`, what steps print to `output.log`."""
-    kernel = ["console=ttyS0", "panic=-1", "quiet", "loglevel=5"]
-    if has_iommu:
-        kernel.append("intel_iommu=on")
-    return [
-        *("-accel", accelerator),
-        *("-machine", "q35,kernel-irqchip=split"),
-        *("-cpu", "max", "-smp", str(processors), "-m", f"{memory_mb}M"),
-        *("-nodefaults", "-no-reboot", "-display", "none"),
-        *("-serial", f"file:{logs / 'console.log'}", "-serial", f"file:{logs / 'output.log'}"),
-        *("-kernel", str(image), "-initrd", str(initramfs), "-append", " ".join(kernel)),
-        *("-device", "isa-debug-exit,iobase=0xf4,iosize=4"),
-        *(_IOMMU if has_iommu else ()),
-    ]
+@dataclass(frozen=True)
+class Machine:
+    """A guest without its drives.
+
+    Attributes:
+        memory_mb: MiB.
+        processors: of the guest.
+        has_iommu: a virtual one of Intel's, addresses of 39 bits, interrupts remapped.
+        kernel_options: more for the kernel's command line.
+        options: more for QEMU's.
+    """
+
+    memory_mb: int = 1024
+    processors: int = 2
+    has_iommu: bool = True
+    kernel_options: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+    def arguments(self, image: Path, initramfs: Path, logs: Path, accelerator: str) -> list[str]:
+        """QEMU's; in `logs` the kernel's lines go to `console.log`, what steps print to `output.log`."""
+        kernel = ["console=ttyS0", "panic=-1", "quiet", "loglevel=5", *self.kernel_options]
+        devices = ["isa-debug-exit,iobase=0xf4,iosize=4"]
+        if self.has_iommu:
+            kernel.append("intel_iommu=on")
+            devices.append("intel-iommu,intremap=on,caching-mode=on")  # before those that it is for
+        return [
+            *("-accel", accelerator, "-cpu", "max", "-machine", "q35,kernel-irqchip=split"),
+            *("-smp", str(self.processors), "-m", f"{self.memory_mb}M"),
+            *("-nodefaults", "-no-reboot", "-display", "none"),
+            *("-serial", f"file:{logs / 'console.log'}", "-serial", f"file:{logs / 'output.log'}"),
+            *("-kernel", str(image), "-initrd", str(initramfs), "-append", " ".join(kernel)),
+            *(word for device in devices for word in ("-device", device)),
+            *self.options,
+        ]

@@ -32,23 +32,28 @@ def locked(name: str) -> Iterator[None]:
         yield
 
 
-def qemu() -> str:
-    """Path of QEMU for x86-64, installed where root may do that.
+def installed(programs: Sequence[str], packages: Sequence[str]) -> str:
+    """The path of the first of these programs that is there; else packages are installed until one is.
 
     Raises:
-        GuestsUnavailableError: it is not there, and cannot be installed.
+        GuestsUnavailableError: none is there, and cannot be installed.
     """
-    with locked("qemu"):
-        if shutil.which(QEMU) is None:
-            if os.getuid() != 0:
-                raise GuestsUnavailableError(
-                    f"{QEMU} is not installed, and only root may install it: apt-get install qemu-system-x86"
-                )
-            _apt("install", "--yes", "--no-install-recommends", "qemu-system-x86", timeout=_INSTALL_S)
-    path = shutil.which(QEMU)
-    if path is None:
-        raise GuestsUnavailableError(f"{QEMU} is not on the PATH, though its package is installed")
-    return path
+    with locked("installed"):
+        for package in [None, *packages]:
+            if package is not None:
+                if os.getuid() != 0:
+                    raise GuestsUnavailableError(
+                        f"there is no {programs[0]}; as root: apt-get install {packages[0]}"
+                    )
+                _apt("install", "--yes", "--no-install-recommends", package, timeout=_INSTALL_S)
+            for path in filter(None, map(shutil.which, programs)):
+                return path
+    raise GuestsUnavailableError(f"there is no {programs[0]}, though apt installed {' and '.join(packages)}")
+
+
+def qemu() -> str:
+    """Path of QEMU for x86-64, installed where root may do that."""
+    return installed([QEMU], ["qemu-system-x86"])
 
 
 def unpacked(*packages: str) -> Path:

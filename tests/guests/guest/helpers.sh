@@ -2,9 +2,12 @@
 
 uptime_s() { cut -d ' ' -f 1 /proc/uptime; }
 
-# Result lines, as programs print them.
-ok() { echo "ok $1: $2"; }
-fail() { echo "FAIL $1: $2"; }
+# check NAME DETAIL CONDITION...: the result is that of the condition, a command.
+check() {
+  check_line="$1: $2"
+  shift 2
+  if "$@"; then echo "ok $check_line"; else echo "FAIL $check_line"; fi
+}
 skip() { echo "skip $1: $2"; }
 
 # exit_guest VALUE: at once, after what was printed has left the port.
@@ -49,6 +52,32 @@ bind() {
     echo "$1" >/sys/bus/pci/drivers_probe
     [ "$(driver_of "$1")" = "$2" ]
   fi
+}
+
+# kill_when TEXT SECONDS COMMAND...: start it, and `kill -9` it once it has printed TEXT; fails where it does not.
+# `when_printed`, where a script has it, is called in between.
+kill_when() {
+  kill_text=$1
+  kill_tries=$(($2 * 20))
+  shift 2
+  "$@" >/tmp/killed 2>&1 &
+  kill_pid=$!
+  until grep -q "$kill_text" /tmp/killed; do
+    kill_tries=$((kill_tries - 1))
+    [ -d "/proc/$kill_pid" ] && [ $kill_tries -gt 0 ] || break
+    usleep 50000
+  done
+  if type when_printed >/dev/null; then when_printed; fi
+  kill -9 $kill_pid 2>/dev/null
+  wait $kill_pid 2>/dev/null
+  cat /tmp/killed
+  grep -q "$kill_text" /tmp/killed
+}
+
+# pinned_pages: of all processes, by whatever pins them: VFIO does, and so does io_uring.
+pinned_pages() {
+  cat /proc/sys/vm/stat_refresh # processors' own counts are added
+  awk '/^nr_foll_pin_acquired/ { n += $2 } /^nr_foll_pin_released/ { n -= $2 } END { print n }' /proc/vmstat
 }
 
 # iommu_faults: what the IOMMU refused, as the kernel reported it.

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bamquery import _native
 from bamquery.closeable import Closeable
-from bamquery.driver.controller import SoftwareController
+from bamquery.driver.controller import Controller
 
 TIMEOUT: Final = 30.0
 """Seconds that an access may take, unless it is said otherwise."""
@@ -26,7 +26,7 @@ class PageCache:
     The controller's rings are fresh, and are this cache's alone. Threads may use it at the same time.
     """
 
-    def __init__(self, controller: SoftwareController, *, pages: int, page_bytes: int = 4096) -> None:
+    def __init__(self, controller: Controller, *, pages: int, page_bytes: int = 4096) -> None:
         """Take memory for `pages` pages of `page_bytes`: a power of two, not above the queue pairs' slots.
 
         Raises:

@@ -130,7 +130,7 @@ py::dict counters_of(const py::bytes& stripes) {
 
 void bind_array(py::module_& module) {
   py::class_<CpuPageCache, std::shared_ptr<CpuPageCache>>(module, "CpuPageCache")
-      .def(py::init<QueueMemory&, SoftwareController&, std::uint32_t, std::uint32_t>(), py::arg("memory"),
+      .def(py::init<QueueMemory&, Controller&, std::uint32_t, std::uint32_t>(), py::arg("memory"),
            py::arg("controller"), py::kw_only(), py::arg("page_count"), py::arg("page_bytes"),
            py::keep_alive<1, 2>(), py::keep_alive<1, 3>())
       .def("flush", &cache_flush, py::arg("timeout"))

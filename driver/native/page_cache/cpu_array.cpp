@@ -36,12 +36,11 @@ CpuArray::CpuArray(std::shared_ptr<CpuPageCache> cache, std::uint32_t nsid, std:
                    std::uint64_t count, std::uint32_t element_bytes, bool writable, std::uint64_t timeout_ns)
     : cache_(std::move(cache)), element_bytes_(element_bytes) {
   with_word(element_bytes, [](auto) {});
-  const auto found = cache_->controller().find_namespace(nsid);
-  if (found == nullptr) throw std::invalid_argument("array: there is no namespace " + std::to_string(nsid));
-  const NamespaceView& space = found->view();
+  const auto found = cache_->controller().shape_of(nsid);
+  if (!found) throw std::invalid_argument("array: there is no namespace " + std::to_string(nsid));
+  const NamespaceShape& space = *found;
   const std::uint32_t block_bytes = cache_->view().block_bytes;
-  if (nsid > PageId::kMaxNsid ||
-      space.block_shift != static_cast<std::uint32_t>(__builtin_ctz(block_bytes))) {
+  if (nsid > PageId::kMaxNsid || space.block_bytes != block_bytes) {
     throw std::invalid_argument("array: namespace " + std::to_string(nsid) + " does not have blocks of " +
                                 std::to_string(block_bytes) + " bytes, as the cache does");
   }
@@ -50,10 +49,10 @@ CpuArray::CpuArray(std::shared_ptr<CpuPageCache> cache, std::uint32_t nsid, std:
                                 " is no multiple of the elements' " + std::to_string(element_bytes) +
                                 " bytes");
   }
-  if (offset > space.data_bytes || count > (space.data_bytes - offset) / element_bytes) {
+  if (offset > space.bytes || count > (space.bytes - offset) / element_bytes) {
     throw std::invalid_argument("array: " + std::to_string(count) + " elements from byte " +
                                 std::to_string(offset) + " on do not lie within the namespace's " +
-                                std::to_string(space.data_bytes) + " bytes");
+                                std::to_string(space.bytes) + " bytes");
   }
   if (writable && !space.writable) throw std::invalid_argument("array: the namespace takes no writes");
   view_.cache = cache_->view();

@@ -42,7 +42,7 @@ PageCacheConfig checked(const QueueShape& shape, std::uint32_t page_count, std::
 
 }  // namespace
 
-CpuPageCache::CpuPageCache(QueueMemory& memory, SoftwareController& controller, std::uint32_t page_count,
+CpuPageCache::CpuPageCache(QueueMemory& memory, Controller& controller, std::uint32_t page_count,
                            std::uint32_t page_bytes)
     : controller_(controller), activity_(controller) {
   const PageCacheConfig config = checked(memory.shape(), page_count, page_bytes);
@@ -88,14 +88,14 @@ CacheCounters CpuPageCache::statistics() const {
   return sum;
 }
 
-void throw_failure(const SoftwareController& controller, const ErrorRecord& errors, Status status) {
+void throw_failure(const Controller& controller, const ErrorRecord& errors, Status status) {
   if (errors.count != 0) status = Status{errors.status};
-  const auto found = controller.find_namespace(errors.nsid);
+  const auto found = controller.shape_of(errors.nsid);
   const char* verb = errors.opcode == static_cast<std::uint8_t>(Opcode::kWrite)   ? "write"
                      : errors.opcode == static_cast<std::uint8_t>(Opcode::kFlush) ? "flush"
                                                                                   : "read";
-  throw NvmeError(found == nullptr ? "" : found->path(),
-                  std::string(verb) + " failed: " + status_text(status), errors.nsid, errors.lba, status);
+  throw NvmeError(found ? found->name : "", std::string(verb) + " failed: " + status_text(status),
+                  errors.nsid, errors.lba, status);
 }
 
 }  // namespace bamquery

@@ -1,4 +1,4 @@
-// A page cache in this process's memory, over the shared queue pairs of a software controller.
+// A page cache in this process's memory, over the shared queue pairs of a controller.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include "driver/core/page_cache/page_cache.hpp"
 #include "driver/core/queues/queue_pool.hpp"
 #include "driver/native/aligned_buffer.hpp"
-#include "driver/native/controller/software_controller.hpp"
+#include "driver/native/controller/controller.hpp"
 #include "driver/native/queues/queue_memory.hpp"
 #include "driver/native/queues/serviced_pair.hpp"
 
@@ -21,13 +21,13 @@ class CpuPageCache {
 
   /// The rings must be fresh, and are this cache's alone. Memory and controller outlive it; it keeps the
   /// controller's threads awake. std::invalid_argument names what is wrong with the sizes.
-  CpuPageCache(QueueMemory& memory, SoftwareController& controller, std::uint32_t page_count,
+  CpuPageCache(QueueMemory& memory, Controller& controller, std::uint32_t page_count,
                std::uint32_t page_bytes);
   CpuPageCache(const CpuPageCache&) = delete;
   CpuPageCache& operator=(const CpuPageCache&) = delete;
 
   const PageCacheView& view() const { return view_; }
-  SoftwareController& controller() const { return controller_; }
+  Controller& controller() const { return controller_; }
   Pair pair() const;
 
   /// Writes back every dirty page, then makes what was written to a namespace durable (nsid 0: none). The
@@ -38,8 +38,8 @@ class CpuPageCache {
   CacheCounters statistics() const;
 
  private:
-  SoftwareController& controller_;
-  SoftwareController::Activity activity_;
+  Controller& controller_;
+  Controller::Activity activity_;
   AlignedBuffer pool_memory_;
   QueuePoolView pool_;
   AlignedBuffer cache_memory_;
@@ -48,7 +48,6 @@ class CpuPageCache {
 
 /// Throws what `errors` recorded first, or `status` where it recorded nothing: NvmeError, which names the
 /// namespace's file.
-[[noreturn]] void throw_failure(const SoftwareController& controller, const ErrorRecord& errors,
-                                Status status);
+[[noreturn]] void throw_failure(const Controller& controller, const ErrorRecord& errors, Status status);
 
 }  // namespace bamquery

@@ -1,60 +1,43 @@
-"""The software controller: CPU threads that execute the NVMe commands of a QueueMemory's queue pairs."""
+"""What serves the queue pairs of a QueueMemory: threads of this process, or a drive."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
+from typing import Final, Self
 
 from bamquery import _native
 from bamquery._native import QueueMemory
-from bamquery.driver.drive_profile import PROFILES, DriveProfile
-from bamquery.driver.faults import Fault
 
 DEADLINE = 30.0
 """Seconds that calls wait unless they say otherwise."""
 
 
 @dataclass(frozen=True)
-class ControllerStatistics:
-    """What a controller has done since it was made.
+class NamespaceShape:
+    """What a controller's clients know of a namespace.
 
     Attributes:
-        reads: commands, of whatever outcome; so are writes and flushes.
-        writes: see reads.
-        flushes: see reads.
-        refused: commands of any kind that were not valid.
-        read_bytes: of commands that ended well.
-        write_bytes: see read_bytes.
-        errors: completions with a status other than success.
-        held: commands that a fault or a drive profile made wait.
-        lost: commands that got no completion.
-        looks: visits of a queue pair that found commands.
-        failed_queues: queue pairs whose doorbells took impossible values.
-        thread_seconds: CPU time of each thread; together, over bytes, they are CPU cores per GB/s.
-        fired: how often each of the faults at hand did.
-        direct_paths: how each thread that has ended used direct files: "io_uring", or "preadv: " and why.
+        nsid: its number.
+        block_bytes: of an LBA.
+        blocks: how many it has.
+        bytes: of data; fewer than the blocks have where a file's last block is not whole.
+        writable: otherwise writes are refused.
+        volatile_cache: what was written is durable only after a flush.
+        name: a file's path, or a drive's address and nsid; may be empty.
     """
 
-    reads: int
-    writes: int
-    flushes: int
-    refused: int
-    read_bytes: int
-    write_bytes: int
-    errors: int
-    held: int
-    lost: int
-    looks: int
-    failed_queues: int
-    thread_seconds: tuple[float, ...]
-    fired: tuple[int, ...]
-    direct_paths: tuple[str, ...]
+    nsid: int
+    block_bytes: int
+    blocks: int
+    bytes: int
+    writable: bool
+    volatile_cache: bool
+    name: str
 
 
 class Activity:
-    """While one is held, a controller's threads look for commands at least every millisecond."""
+    """While one is held, whoever has to look for commands does so at least every millisecond."""
 
     def __init__(self, native: _native.ControllerActivity) -> None:
         self._native = native
@@ -68,35 +51,14 @@ class Activity:
         self._native.end()
 
 
-class SoftwareController:
-    """Executes commands against namespaces of memory and files. A context manager: starts and stops."""
+class Controller:
+    """Commands that are written into the rings of `memory` get done. A context manager, which stops it."""
 
-    def __init__(
-        self,
-        memory: QueueMemory,
-        *,
-        threads: int | None = None,
-        streaming_stores: bool = False,
-        executor_depth: int = 256,
-    ) -> None:
-        """Take the queue pairs of `memory`, whose rings are fresh.
+    def __init__(self, memory: QueueMemory, native: _native.Controller) -> None:
+        self.memory: Final = memory
+        self._any: Final = native
 
-        Args:
-            memory: kept alive by the controller.
-            threads: None: half of the processors, 8 at most. 0: none; clients do the work while they wait.
-            streaming_stores: copy past the caches, which pays where landing buffers fit in none of them.
-            executor_depth: operations on direct files in flight, of each thread.
-        """
-        self.memory = memory
-        self.native = _native.SoftwareController(
-            memory,
-            threads=-1 if threads is None else threads,
-            streaming_stores=streaming_stores,
-            executor_depth=executor_depth,
-        )
-
-    def __enter__(self) -> SoftwareController:
-        self.start()
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -104,103 +66,31 @@ class SoftwareController:
     ) -> None:
         self.stop()
 
-    def start(self) -> None:
-        """Start the threads, if they do not run."""
-        self.native.start()
+    @property
+    def native(self) -> _native.Controller:
+        """For the extension's clients."""
+        return self._any
+
+    def shape_of(self, nsid: int) -> NamespaceShape:
+        """What there is to know of a namespace. ValueError: there is none of that number."""
+        found = self._any.shape_of(nsid)
+        if found is None:
+            raise ValueError(f"there is no namespace {nsid}")
+        return NamespaceShape(*found)
 
     def stop(self, deadline: float = DEADLINE) -> None:
-        """Answer all that was submitted with "queue deleted" and end the threads. TimeoutError."""
-        if not self.native.stop(deadline):
-            raise TimeoutError(f"the controller's threads did not end within {deadline} s")
+        """See to it that nothing that was submitted lands any more. TimeoutError."""
+        if not self._any.stop(deadline):
+            raise TimeoutError(f"the controller did not come to rest within {deadline} s")
 
     def recreate_queues(self) -> None:
         """Give all queue pairs fresh rings, while stopped: clients and pools must be made anew."""
-        self.native.recreate_queues()
-
-    @property
-    def threads(self) -> int:
-        """How many there are when it runs."""
-        return self.native.threads
-
-    def add_memory(self, size: int, block_bytes: int = 512) -> int:
-        """Make a namespace of zeroed memory and return its nsid. ValueError: blocks are not 512 or 4096."""
-        return self.native.add_memory(size, block_bytes)
-
-    def add_file(
-        self, path: str | Path, block_bytes: int = 512, *, direct: bool = False, writable: bool = False
-    ) -> int:
-        """Make a file, as long as it is now, a namespace and return its nsid.
-
-        Args:
-            path: a file or block device.
-            block_bytes: of an LBA: 512 or 4096.
-            direct: past the page cache (O_DIRECT, io_uring); otherwise by copies from and to it.
-            writable: otherwise writes get "access denied".
-
-        Raises:
-            StorageError: it cannot be opened, or not read directly in such blocks.
-        """
-        return self.native.add_file(path, block_bytes, direct, writable)
-
-    def contents(self, nsid: int) -> memoryview:
-        """The bytes of a namespace of memory. ValueError: it is none."""
-        return self.native.memory(nsid)
-
-    def remove_namespace(self, nsid: int, deadline: float = DEADLINE) -> None:
-        """Make commands to the namespace get "no such namespace", and wait until none is executing.
-
-        Raises:
-            ValueError: there is no such namespace.
-            TimeoutError: commands were still executing at the deadline; its file is closed when they end.
-        """
-        if not self.native.remove_namespace(nsid, deadline):
-            raise TimeoutError(f"commands of namespace {nsid} were still executing after {deadline} s")
-
-    def set_faults(self, faults: Sequence[Fault], seed: int = 0) -> None:
-        """Make new commands go wrong; an empty sequence: none do."""
-        self.native.set_faults([fault.rule() for fault in faults], seed)
-
-    def set_profile(self, profile: DriveProfile | str | None, drives: int = 1) -> None:
-        """Make new commands take as long as with so many of these drives. KeyError: no such name."""
-        if profile is None:
-            self.native.clear_profile()
-            return
-        drive = PROFILES[profile] if isinstance(profile, str) else profile
-        self.native.set_profile(
-            drive.name,
-            drive.read_latency,
-            drive.write_latency,
-            drive.read_commands,
-            drive.write_commands,
-            drive.read_bytes,
-            drive.write_bytes,
-            drives,
-        )
+        self._any.recreate_queues()
 
     def activity(self) -> Activity:
-        """Keep the threads awake until it is left. Without any, and between wake() calls, they park."""
-        return Activity(self.native.activity())
+        """Keep those awake who look for commands. Without any, and between wake() calls, they rest."""
+        return Activity(self._any.activity())
 
     def wake(self) -> None:
-        """Make the threads look now: before every launch, since a GPU's stores wake nobody."""
-        self.native.wake()
-
-    def statistics(self) -> ControllerStatistics:
-        """What has been done so far."""
-        found = self.native.statistics()
-        return ControllerStatistics(
-            reads=found["reads"],
-            writes=found["writes"],
-            flushes=found["flushes"],
-            refused=found["refused"],
-            read_bytes=found["read_bytes"],
-            write_bytes=found["write_bytes"],
-            errors=found["errors"],
-            held=found["held"],
-            lost=found["lost"],
-            looks=found["looks"],
-            failed_queues=found["failed_queues"],
-            thread_seconds=tuple(found["thread_seconds"]),
-            fired=tuple(found["fired"]),
-            direct_paths=tuple(found["direct_paths"]),
-        )
+        """Make them look now: before every launch, since a GPU's stores wake nobody."""
+        self._any.wake()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bamquery import _native
-from bamquery.driver.controller import DEADLINE, SoftwareController
+from bamquery.driver.controller import DEADLINE, Controller
 
 if TYPE_CHECKING:
     from bamquery._native import Buffer
@@ -38,7 +38,7 @@ class QueueClient:
     raises NvmeError, which names namespace, LBA and status, for the first command that failed.
     """
 
-    def __init__(self, controller: SoftwareController) -> None:
+    def __init__(self, controller: Controller) -> None:
         self._block_bytes = controller.memory.block_bytes
         self._native = _native.CpuQueueClient(controller.memory, controller.native)
 

@@ -14,9 +14,9 @@ import numpy as np
 from bamquery import _native
 from bamquery.driver.bench.backing import prepare_backing
 from bamquery.driver.bench.workload import DRIVES, SECTOR_BYTES, Access, Setup
-from bamquery.driver.controller import SoftwareController
 from bamquery.driver.gpu.device import Gpu
 from bamquery.driver.gpu.memory import PinnedMemory
+from bamquery.driver.software_controller import SoftwareController
 
 _PIECE_BYTES = 64 << 20
 

@@ -12,7 +12,7 @@ from bamquery import _native
 from bamquery.closeable import Closeable
 from bamquery.driver.array import TIMEOUT, element_type
 from bamquery.driver.compile.toolchain import cuda_module
-from bamquery.driver.controller import SoftwareController
+from bamquery.driver.controller import Controller
 from bamquery.driver.gpu.memory import GpuMemory
 from bamquery.driver.gpu.queues import GpuQueues
 
@@ -23,7 +23,7 @@ class GpuPageCache(Closeable):
     """A fixed number of pages in a GPU's memory, shared by all arrays and kernels that use it."""
 
     def __init__(
-        self, queues: GpuQueues, controller: SoftwareController, *, pages: int, page_bytes: int = 4096
+        self, queues: GpuQueues, controller: Controller, *, pages: int, page_bytes: int = 4096
     ) -> None:
         """Take GPU memory for `pages` pages of `page_bytes`: a power of two, not above the queues' slots.
 

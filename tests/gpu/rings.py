@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from bamquery._native import QueueMemory, fill_content
-from bamquery.driver.controller import SoftwareController
 from bamquery.driver.gpu.device import Gpu
 from bamquery.driver.gpu.launch import Launch
 from bamquery.driver.gpu.queues import GpuQueues
+from bamquery.driver.software_controller import SoftwareController
 
 SEED = 7
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from bamquery._native import QueueMemory
-from bamquery.driver.controller import SoftwareController
 from bamquery.driver.faults import Fault
 from bamquery.driver.gpu.array import GpuArray, GpuPageCache
 from bamquery.driver.gpu.device import Gpu
 from bamquery.driver.gpu.queues import GpuQueues
+from bamquery.driver.software_controller import SoftwareController
 from bamquery.errors import NvmeError
 
 cuda = pytest.importorskip("numba.cuda")

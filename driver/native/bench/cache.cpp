@@ -10,6 +10,7 @@
 #include "driver/core/queues/queue_pool.hpp"
 #include "driver/native/bench/backing.hpp"
 #include "driver/native/errors.hpp"
+#include "driver/native/controller/software_controller.hpp"
 #include "driver/native/queues/serviced_pair.hpp"
 #include "driver/native/status_text.hpp"
 

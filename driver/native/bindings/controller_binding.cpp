@@ -181,9 +181,31 @@ void set_profile(SoftwareController& controller, const std::string& name, double
                          drives);
 }
 
+py::object shape_of(const Controller& controller, std::uint32_t nsid) {
+  const std::optional<NamespaceShape> found = controller.shape_of(nsid);
+  if (!found) return py::none();
+  return py::make_tuple(found->nsid, found->block_bytes, found->blocks, found->bytes, found->writable,
+                        found->volatile_cache, found->name);
+}
+
+void bind_any_controller(py::module_& module) {
+  using Unlocked = py::call_guard<py::gil_scoped_release>;
+  py::class_<Controller, std::shared_ptr<Controller>>(module, "Controller")
+      .def("shape_of", &shape_of, py::arg("nsid"))
+      .def("wake", &Controller::wake, Unlocked())
+      .def("activity", &Controller::activity, py::keep_alive<0, 1>())
+      .def(
+          "stop", [](Controller& controller, double deadline) { return controller.stop(after(deadline)); },
+          py::arg("deadline"), Unlocked())
+      .def("recreate_queues", &Controller::recreate_queues, Unlocked());
+
+  py::class_<Controller::Activity>(module, "ControllerActivity").def("end", &Controller::Activity::end);
+}
+
 void bind_software_controller(py::module_& module) {
   using Unlocked = py::call_guard<py::gil_scoped_release>;
-  py::class_<SoftwareController, std::shared_ptr<SoftwareController>>(module, "SoftwareController")
+  py::class_<SoftwareController, Controller, std::shared_ptr<SoftwareController>>(module,
+                                                                                  "SoftwareController")
       .def(py::init(&make_controller), py::arg("memory"), py::kw_only(), py::arg("threads") = -1,
            py::arg("streaming_stores") = false, py::arg("executor_depth") = 256, py::keep_alive<1, 2>())
       .def("add_memory", &add_memory, py::arg("size"), py::arg("block_bytes"), Unlocked())
@@ -204,25 +226,15 @@ void bind_software_controller(py::module_& module) {
           "clear_profile", [](SoftwareController& controller) { controller.set_profile(std::nullopt); },
           Unlocked())
       .def("start", &SoftwareController::start, Unlocked())
-      .def(
-          "stop",
-          [](SoftwareController& controller, double deadline) { return controller.stop(after(deadline)); },
-          py::arg("deadline"), Unlocked())
-      .def("recreate_queues", &SoftwareController::recreate_queues, Unlocked())
       .def_property_readonly("running", &SoftwareController::running)
       .def_property_readonly("threads", &SoftwareController::threads)
-      .def("wake", &SoftwareController::wake, Unlocked())
-      .def("activity", &SoftwareController::activity, py::keep_alive<0, 1>())
       .def("service", py::overload_cast<>(&SoftwareController::service), Unlocked())
       .def("statistics", &statistics_of);
-
-  py::class_<SoftwareController::Activity>(module, "ControllerActivity")
-      .def("end", &SoftwareController::Activity::end);
 }
 
 void bind_client(py::module_& module) {
   py::class_<CpuQueueClient>(module, "CpuQueueClient")
-      .def(py::init<QueueMemory&, SoftwareController&>(), py::arg("memory"), py::arg("controller"),
+      .def(py::init<QueueMemory&, Controller&>(), py::arg("memory"), py::arg("controller"),
            py::keep_alive<1, 2>(), py::keep_alive<1, 3>())
       .def("read", &client_read, py::arg("nsid"), py::arg("lba"), py::arg("target"), py::arg("deadline"))
       .def("write", &client_write, py::arg("nsid"), py::arg("lba"), py::arg("source"), py::arg("deadline"))
@@ -240,6 +252,7 @@ void bind_controller(py::module_& module) {
       .def(py::init(&make_rule), py::arg("kind"), py::kw_only(), py::arg("nsid"), py::arg("opcode"),
            py::arg("first_lba"), py::arg("blocks"), py::arg("probability"), py::arg("most"),
            py::arg("status"), py::arg("delay"), py::arg("window"), py::arg("torn_at"));
+  bind_any_controller(module);
   bind_software_controller(module);
   bind_client(module);
   module.def("drive_profiles", &profiles);

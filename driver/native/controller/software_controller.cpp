@@ -40,7 +40,7 @@ std::vector<ControllerQueueView> queue_views(const QueueMemory& memory) {
   std::vector<ControllerQueueView> views;
   for (std::uint32_t pair = 0; pair < memory.shape().pairs(); ++pair) {
     views.push_back({memory.submissions(pair), memory.completions(pair), memory.tail_doorbell(pair),
-                     memory.head_doorbell(pair), memory.shape().depth, QueueMemory::queue_id(pair)});
+                     memory.head_doorbell(pair), memory.shape().depth, memory.queue_id(pair)});
   }
   return views;
 }
@@ -163,6 +163,14 @@ std::shared_ptr<Namespace> SoftwareController::find_namespace(std::uint32_t nsid
     if (nsid == 0 || nsid > directory.owners.size()) return nullptr;
     return directory.owners[nsid - 1];
   });
+}
+
+std::optional<NamespaceShape> SoftwareController::shape_of(std::uint32_t nsid) const {
+  const std::shared_ptr<Namespace> found = find_namespace(nsid);
+  if (found == nullptr) return std::nullopt;
+  const NamespaceView& view = found->view();
+  return NamespaceShape{nsid, 1u << view.block_shift, view.blocks, view.data_bytes, view.writable,
+                        true, found->path()};
 }
 
 void SoftwareController::set_faults(std::vector<FaultRule> rules, std::uint64_t seed) {

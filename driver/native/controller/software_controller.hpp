@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "driver/native/controller/controller.hpp"
 #include "driver/native/controller/directory.hpp"
 #include "driver/native/controller/drive_profile.hpp"
 #include "driver/native/controller/faults.hpp"
@@ -43,31 +44,12 @@ struct ControllerStatistics {
 /// Threads never call CUDA, take no signals, and look at doorbells only while somebody has declared activity,
 /// or a moment after wake(): a controller without work uses no processor. All members may be called from any
 /// thread, except as noted.
-class SoftwareController {
+class SoftwareController final : public Controller {
  public:
-  /// While one lives, threads look for commands at least every millisecond. It may outlive no controller.
-  class Activity {
-   public:
-    explicit Activity(SoftwareController& controller) : controller_(&controller) {
-      controller_->change_activity(1);
-    }
-    Activity(Activity&& other) noexcept : controller_(std::exchange(other.controller_, nullptr)) {}
-    Activity& operator=(Activity&&) = delete;
-    ~Activity() { end(); }
-    void end() {
-      if (controller_ != nullptr) std::exchange(controller_, nullptr)->change_activity(-1);
-    }
-
-   private:
-    SoftwareController* controller_;
-  };
-
   /// The rings must be fresh. The memory outlives the controller. Does not start it.
   SoftwareController(QueueMemory& memory, ControllerOptions options);
-  SoftwareController(const SoftwareController&) = delete;
-  SoftwareController& operator=(const SoftwareController&) = delete;
   /// Stops, and waits for what the kernel has begun, however long that takes.
-  ~SoftwareController();
+  ~SoftwareController() override;
 
   /// Gives a namespace a number, from 1 on. Numbers are used again, late.
   std::uint32_t add_namespace(std::shared_ptr<Namespace> added);
@@ -79,6 +61,7 @@ class SoftwareController {
 
   /// Null if there is none.
   std::shared_ptr<Namespace> find_namespace(std::uint32_t nsid) const;
+  std::optional<NamespaceShape> shape_of(std::uint32_t nsid) const override;
 
   /// Makes new commands go wrong by these rules, instead of those before; none: none do.
   void set_faults(std::vector<FaultRule> rules, std::uint64_t seed);
@@ -91,25 +74,21 @@ class SoftwareController {
 
   /// Answers all that was submitted with kQueueDeleted and ends the threads; they may be started again. False
   /// if they have not ended at the deadline.
-  bool stop(Deadline deadline);
+  bool stop(Deadline deadline) override;
 
-  /// Deletes all queue pairs and creates them again, with fresh rings: after a protocol error, and to have
-  /// slots back whose commands were lost. Stopped only; pools must be made anew. std::logic_error while
-  /// threads run.
-  void recreate_queues();
+  /// std::logic_error while threads run.
+  void recreate_queues() override;
 
   /// Always without threads.
   bool running() const;
   std::uint32_t threads() const { return threaded_ ? static_cast<std::uint32_t>(serves_.size()) : 0; }
 
-  /// Makes threads look now, however deep they sleep. For a GPU's stores wake nobody: call it before a
-  /// launch.
-  void wake();
-  [[nodiscard]] Activity activity() { return Activity(*this); }
+  /// Makes threads look now, however deep they sleep.
+  void wake() override;
 
   /// Without threads: executes what is submitted to the pair, or to all pairs, unless another thread is at
   /// it. Sleeps up to `wait_ns` where a disk has to answer first. False if there was nothing to do.
-  bool service(std::uint32_t pair, std::uint64_t wait_ns = 0);
+  bool service(std::uint32_t pair, std::uint64_t wait_ns = 0) override;
   bool service();
 
   ControllerStatistics statistics() const;
@@ -129,7 +108,7 @@ class SoftwareController {
     std::string path;                      ///< Under mutex_: how its executor works.
   };
 
-  void change_activity(int by);
+  void change_activity(int by) override;
   void run(Service& service);
   bool rest(Service& service, std::uint32_t idle_looks, std::uint64_t seen);
   bool join(Deadline deadline);

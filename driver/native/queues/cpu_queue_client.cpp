@@ -126,8 +126,8 @@ class CpuQueueClient::Call {
   }
 
   [[noreturn]] void fail(std::uint64_t lba) const {
-    const auto target = client_.controller_.find_namespace(nsid_);
-    throw NvmeError(target == nullptr ? "" : target->path(),
+    const auto target = client_.controller_.shape_of(nsid_);
+    throw NvmeError(target ? target->name : "",
                     std::string(verb(opcode_)) + " failed: " + status_text(error_), nsid_, lba, error_);
   }
 
@@ -143,7 +143,7 @@ class CpuQueueClient::Call {
   std::uint64_t failed_lba_ = 0;
 };
 
-CpuQueueClient::CpuQueueClient(QueueMemory& memory, SoftwareController& controller)
+CpuQueueClient::CpuQueueClient(QueueMemory& memory, Controller& controller)
     : memory_(memory),
       controller_(controller),
       activity_(controller),
@@ -178,7 +178,7 @@ CpuQueueClient::Counts CpuQueueClient::settle() {
     const QueuePairView& view = pool_.pairs[number];
     // Nobody leases it: its flags are where they rest.
     const QueuePair<Scope::kBlock> pair(view, view.flags);
-    controller_.service(number);
+    controller_.service(view.id - 1u);
     pair.sweep();
     const QueueHeader& header = pair.flags().header();
     counts.errors += header.errors;

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "driver/native/aligned_buffer.hpp"
-#include "driver/native/controller/software_controller.hpp"
+#include "driver/native/controller/controller.hpp"
 #include "driver/native/queues/queue_memory.hpp"
 #include "driver/native/queues/serviced_pair.hpp"
 
@@ -23,7 +23,7 @@ class CpuQueueClient {
 
   /// The rings must be fresh. Memory and controller outlive the client, which keeps the controller's threads
   /// awake.
-  CpuQueueClient(QueueMemory& memory, SoftwareController& controller);
+  CpuQueueClient(QueueMemory& memory, Controller& controller);
 
   /// Whole blocks of QueueShape::block_bytes: std::invalid_argument otherwise.
   void read(std::uint32_t nsid, std::uint64_t lba, std::span<std::byte> to, Deadline deadline,
@@ -46,8 +46,8 @@ class CpuQueueClient {
   class Call;
 
   QueueMemory& memory_;
-  SoftwareController& controller_;
-  SoftwareController::Activity activity_;
+  Controller& controller_;
+  Controller::Activity activity_;
   AlignedBuffer pool_memory_;
   QueuePoolView pool_;
 };

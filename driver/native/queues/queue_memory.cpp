@@ -59,11 +59,12 @@ std::size_t flags_stride(const QueueShape& shape) {
 
 }  // namespace
 
-QueueMemory::QueueMemory(const QueueShape& shape)
+QueueMemory::QueueMemory(const QueueShape& shape, std::byte* address)
     : shape_(checked(shape)),
       list_bytes_(list_bytes(shape)),
       submission_ring_bytes_(round_up(shape.depth * sizeof(SubmissionEntry), kPage)),
-      completion_ring_bytes_(round_up(shape.depth * sizeof(CompletionEntry), kPage)) {
+      completion_ring_bytes_(round_up(shape.depth * sizeof(CompletionEntry), kPage)),
+      address_(address) {
   const std::size_t pairs = shape.pairs();
   const std::size_t slots = pairs * shape.slots;
   const std::size_t doorbells = (pairs + 1) * 2 * (std::size_t{4} << shape.doorbell_stride);
@@ -72,31 +73,80 @@ QueueMemory::QueueMemory(const QueueShape& shape)
   lists_ = completions_ + pairs * completion_ring_bytes_;
   landing_ = lists_ + round_up(slots * list_bytes_, kPage);
   size_ = landing_ + round_up(slots * shape.slot_bytes, kPage);
+}
 
+QueueMemory::QueueMemory(const QueueShape& shape) : QueueMemory(shape, nullptr) {
   void* const mapped = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) throw std::bad_alloc();
   madvise(mapped, size_, MADV_HUGEPAGE);  // Advice: fewer TLB misses where it is taken.
   address_ = static_cast<std::byte*>(mapped);
+  owned_ = true;
+  place({});
+}
 
-  const auto landing_bus = reinterpret_cast<std::uint64_t>(address_ + landing_);
+QueueMemory::QueueMemory(const QueueShape& shape, std::span<std::byte> memory, const QueuePlace& place)
+    : QueueMemory(shape, memory.data()) {
+  if (memory.size() < size_ || reinterpret_cast<std::uintptr_t>(memory.data()) % kPage != 0) {
+    throw std::invalid_argument("queue memory: it takes " + std::to_string(size_) +
+                                " bytes from a page's start on, and there are " +
+                                std::to_string(memory.size()));
+  }
+  this->place(place);
+}
+
+QueueMemory::~QueueMemory() {
+  if (owned_) munmap(address_, size_);
+}
+
+std::size_t QueueMemory::bytes(const QueueShape& shape) { return QueueMemory(shape, nullptr).size_; }
+
+void QueueMemory::place(const QueuePlace& place) {
+  require(place.bus % kPage == 0, "the bus address", place.bus, "a multiple of 4,096");
+  require(place.bus <= ~std::uint64_t{0} - size_, "the bus address", place.bus,
+          "so that the memory ends below 2^64");
+  require(place.first_queue >= 1 && place.first_queue + shape_.pairs() - 1 <= kMostPairs, "the first queue",
+          place.first_queue, "1 to 65,534, as the last");
+  place_ = place;
+  bus_ = place.bus != 0 ? place.bus : reinterpret_cast<std::uint64_t>(address_);
+  write_lists();
+}
+
+void QueueMemory::write_lists() {
+  const std::size_t slots = std::size_t{shape_.pairs()} * shape_.slots;
   for (std::size_t slot = 0; list_bytes_ != 0 && slot < slots; ++slot) {
     auto* const list = reinterpret_cast<std::uint64_t*>(address_ + lists_ + slot * list_bytes_);
-    for (std::size_t page = 1; page < shape.slot_bytes / kPage; ++page) {
-      list[page - 1] = landing_bus + slot * shape.slot_bytes + page * kPage;
+    for (std::size_t page = 1; page < shape_.slot_bytes / kPage; ++page) {
+      list[page - 1] = bus_ + landing_ + slot * shape_.slot_bytes + page * kPage;
     }
   }
 }
 
-QueueMemory::~QueueMemory() { munmap(address_, size_); }
+std::uint32_t* QueueMemory::doorbell(std::uint32_t offset) const {
+  return reinterpret_cast<std::uint32_t*>((place_.doorbells != nullptr ? place_.doorbells : address_) +
+                                          offset);
+}
+
+// In the memory pair 0 has the first doorbells after the admin queue's, whatever its number.
+std::uint32_t QueueMemory::doorbell_number(std::uint32_t pair) const {
+  return place_.doorbells != nullptr ? queue_id(pair) : pair + 1;
+}
 
 std::uint32_t* QueueMemory::tail_doorbell(std::uint32_t pair) const {
-  return reinterpret_cast<std::uint32_t*>(address_ +
-                                          tail_doorbell_offset(queue_id(pair), shape_.doorbell_stride));
+  return doorbell(tail_doorbell_offset(doorbell_number(pair), shape_.doorbell_stride));
 }
 
 std::uint32_t* QueueMemory::head_doorbell(std::uint32_t pair) const {
-  return reinterpret_cast<std::uint32_t*>(address_ +
-                                          head_doorbell_offset(queue_id(pair), shape_.doorbell_stride));
+  return doorbell(head_doorbell_offset(doorbell_number(pair), shape_.doorbell_stride));
+}
+
+std::array<QueueRegion, 4> QueueMemory::regions(bool writes) const {
+  const auto between = [this](std::size_t begin, std::size_t end) {
+    return std::span(address_ + begin, end - begin);
+  };
+  return {{{between(0, completions_), QueueAccess::kReads},
+           {between(completions_, lists_), QueueAccess::kWrites},
+           {between(lists_, landing_), QueueAccess::kReads},
+           {between(landing_, size_), writes ? QueueAccess::kReadsAndWrites : QueueAccess::kWrites}}};
 }
 
 SubmissionEntry* QueueMemory::submissions(std::uint32_t pair) const {
@@ -108,7 +158,7 @@ CompletionEntry* QueueMemory::completions(std::uint32_t pair) const {
 }
 
 std::byte* QueueMemory::landing_at(std::uint64_t bus, std::uint64_t bytes) const {
-  const auto begin = reinterpret_cast<std::uint64_t>(address_ + landing_);
+  const std::uint64_t begin = bus_ + landing_;
   const std::uint64_t length = std::uint64_t{shape_.pairs()} * shape_.slots * shape_.slot_bytes;
   // Differences, since a sum of what a command says may wrap.
   if (bus < begin || bus - begin > length || bytes > length - (bus - begin)) return nullptr;
@@ -116,7 +166,7 @@ std::byte* QueueMemory::landing_at(std::uint64_t bus, std::uint64_t bytes) const
 }
 
 const std::uint64_t* QueueMemory::prp_list_at(std::uint64_t bus, std::uint64_t entries) const {
-  const auto begin = reinterpret_cast<std::uint64_t>(address_ + lists_);
+  const std::uint64_t begin = bus_ + lists_;
   const std::uint64_t length = landing_ - lists_;
   if (bus % sizeof(std::uint64_t) != 0 || bus < begin || bus - begin >= length) return nullptr;
   const std::uint64_t to_page_end = (kPage - bus % kPage) / sizeof(std::uint64_t);
@@ -130,7 +180,8 @@ std::size_t QueueMemory::pool_bytes() const {
          shape_.pairs() * flags_stride(shape_);
 }
 
-QueuePoolView QueueMemory::make_pool(std::span<std::byte> staging, std::byte* rings, std::byte* pool) const {
+QueuePoolView QueueMemory::make_pool(std::span<std::byte> staging, std::byte* rings, std::byte* pool,
+                                     std::byte* doorbells) const {
   if (staging.size() < pool_bytes()) {
     throw std::invalid_argument("queue memory: a pool needs " + std::to_string(pool_bytes()) +
                                 " bytes, not " + std::to_string(staging.size()));
@@ -143,6 +194,12 @@ QueuePoolView QueueMemory::make_pool(std::span<std::byte> staging, std::byte* ri
   const auto there = [&](auto* here) {
     return reinterpret_cast<decltype(here)>(rings + (reinterpret_cast<std::byte*>(here) - address_));
   };
+  const auto doorbell_there = [&](std::uint32_t* here) {
+    if (place_.doorbells == nullptr) return there(here);
+    if (doorbells == nullptr) return here;
+    return reinterpret_cast<std::uint32_t*>(doorbells +
+                                            (reinterpret_cast<std::byte*>(here) - place_.doorbells));
+  };
   for (std::uint32_t pair = 0; pair < shape_.pairs(); ++pair) {
     const std::size_t first_slot = std::size_t{pair} * shape_.slots;
     std::byte* const lists = address_ + lists_ + first_slot * list_bytes_;
@@ -150,11 +207,11 @@ QueuePoolView QueueMemory::make_pool(std::span<std::byte> staging, std::byte* ri
     QueuePairView view{};
     view.submissions = there(submissions(pair));
     view.completions = there(completions(pair));
-    view.tail_doorbell = there(tail_doorbell(pair));
-    view.head_doorbell = there(head_doorbell(pair));
+    view.tail_doorbell = doorbell_there(tail_doorbell(pair));
+    view.head_doorbell = doorbell_there(head_doorbell(pair));
     view.landing = there(landing);
-    view.landing_bus = reinterpret_cast<std::uint64_t>(landing);
-    view.prp_lists_bus = reinterpret_cast<std::uint64_t>(lists);
+    view.landing_bus = bus(landing);
+    view.prp_lists_bus = bus(lists);
     view.flags = pool + flags_at + pair * flags_stride(shape_);
     view.depth = shape_.depth;
     view.slots = shape_.slots;
@@ -162,6 +219,7 @@ QueuePoolView QueueMemory::make_pool(std::span<std::byte> staging, std::byte* ri
     view.prp_list_bytes = list_bytes_;
     view.block_bytes = shape_.block_bytes;
     view.id = queue_id(pair);
+    view.read_only = place_.read_only ? 1 : 0;
     std::memcpy(staging.data() + pair * sizeof view, &view, sizeof view);
     QueueFlags(staging.data() + flags_at + pair * flags_stride(shape_), view.depth, view.slots).initialise();
   }

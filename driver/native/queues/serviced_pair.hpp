@@ -2,7 +2,7 @@
 #pragma once
 
 #include "driver/core/queues/queue_pair.hpp"
-#include "driver/native/controller/software_controller.hpp"
+#include "driver/native/controller/controller.hpp"
 
 namespace bamquery {
 
@@ -10,7 +10,7 @@ namespace bamquery {
 template <Scope kScope>
 class ServicedPair {
  public:
-  ServicedPair(const QueuePair<kScope>& pair, SoftwareController& controller)
+  ServicedPair(const QueuePair<kScope>& pair, Controller& controller)
       : pair_(pair), controller_(&controller) {}
 
   Status acquire_slot(Deadline deadline, std::uint32_t& slot) const {
@@ -75,7 +75,7 @@ class ServicedPair {
   bool service(std::uint64_t wait_ns) const { return controller_->service(pair_.view().id - 1u, wait_ns); }
 
   QueuePair<kScope> pair_;
-  SoftwareController* controller_;
+  Controller* controller_;
 };
 
 }  // namespace bamquery

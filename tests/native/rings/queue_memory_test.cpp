@@ -126,6 +126,85 @@ void test_pools() {
   CHECK(refused);
 }
 
+// Memory of somebody else, in which two look at the same rings.
+void test_memory_of_others() {
+  const QueueShape shape{.leased_pairs = 1, .shared_pairs = 1, .depth = 4, .slots = 3, .slot_bytes = 16384};
+  const QueueMemory own(shape);
+  CHECK(QueueMemory::bytes(shape) == own.size());
+  std::vector<std::byte> room(own.size() + 2 * 4096);
+  std::byte* const page = room.data() + 4096 - reinterpret_cast<std::uintptr_t>(room.data()) % 4096;
+  const std::span<std::byte> memory(page, own.size());
+  const QueueMemory one(shape, memory, {.bus = 0x10000});
+  const QueueMemory other(shape, memory, {.bus = 0x10000});
+  CHECK(one.address() == page && one.landing().data() == page + (own.landing().data() - own.address()));
+  CHECK(one.tail_doorbell(1) == other.tail_doorbell(1) && one.completions(0) == other.completions(0));
+  CHECK(one.prp_list_at(one.bus(one.prp_lists().data()), 3)[0] == other.bus(other.landing().data()) + 4096);
+  for (const std::span<std::byte>& wrong : {memory.first(own.size() - 1), std::span(page + 8, own.size())}) {
+    bool refused = false;
+    try {
+      const QueueMemory refuses(shape, wrong);
+    } catch (const std::invalid_argument&) {
+      refused = true;
+    }
+    CHECK(refused);
+  }
+}
+
+// A drive: its own addresses, its own doorbells, queue ids from another number on.
+void test_places_of_a_drive() {
+  QueueMemory memory({.leased_pairs = 2,
+                      .shared_pairs = 1,
+                      .depth = 4,
+                      .slots = 3,
+                      .slot_bytes = 16384,
+                      .doorbell_stride = 0});
+  alignas(4096) static std::byte registers[4096];
+  memory.place({.bus = 0x7000, .doorbells = registers, .first_queue = 5});
+  CHECK(memory.bus(memory.address()) == 0x7000);
+  CHECK(memory.queue_id(0) == 5 && memory.queue_id(2) == 7);
+  CHECK(reinterpret_cast<std::byte*>(memory.tail_doorbell(1)) == registers + 2 * 6 * 4);
+  CHECK(reinterpret_cast<std::byte*>(memory.head_doorbell(1)) == registers + 2 * 6 * 4 + 4);
+
+  std::vector<std::byte> staging(memory.pool_bytes());
+  const QueuePoolView here = memory.make_pool(staging, memory.address(), staging.data());
+  const QueuePairView& pair = here.pairs[1];
+  CHECK(pair.id == 6 && pair.tail_doorbell == memory.tail_doorbell(1));
+  CHECK(pair.landing_bus == memory.bus(pair.landing));
+  CHECK(memory.landing_at(pair.landing_bus, 16384) == pair.landing);
+  const std::uint64_t* const list = memory.prp_list_at(pair.prp_lists_bus, 3);
+  CHECK(list != nullptr && list[0] == pair.landing_bus + 4096 && list[2] == pair.landing_bus + 3 * 4096);
+  // Where another processor sees the registers elsewhere.
+  std::byte* const there = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 42);
+  memory.make_pool(staging, memory.address(), staging.data(), there);
+  CHECK(reinterpret_cast<std::byte*>(pair.head_doorbell) == there + 2 * 6 * 4 + 4);
+
+  // Regions: whole pages, side by side, of all the memory.
+  for (const bool writes : {false, true}) {
+    const std::byte* end = memory.address();
+    for (const QueueRegion& region : memory.regions(writes)) {
+      CHECK(region.bytes.data() == end && region.bytes.size() % 4096 == 0 && !region.bytes.empty());
+      end = region.bytes.data() + region.bytes.size();
+    }
+    CHECK(end == memory.address() + memory.size());
+    const QueueRegion landing = memory.regions(writes)[3];
+    CHECK(landing.bytes.data() == memory.landing().data());
+    CHECK(landing.access == (writes ? QueueAccess::kReadsAndWrites : QueueAccess::kWrites));
+  }
+  for (const QueuePlace& wrong : {QueuePlace{.bus = 0x7001},
+                                  {.bus = ~std::uint64_t{4095}},
+                                  {.doorbells = registers, .first_queue = 0},
+                                  {.doorbells = registers, .first_queue = 65533}}) {
+    bool refused = false;
+    try {
+      memory.place(wrong);
+    } catch (const std::invalid_argument&) {
+      refused = true;
+    }
+    CHECK(refused);
+  }
+  CHECK(memory.queue_id(0) == 5);
+}
+
 }  // namespace
 
 void test_queue_memory() {
@@ -133,6 +212,8 @@ void test_queue_memory() {
   test_places();
   test_bus_addresses();
   test_pools();
+  test_places_of_a_drive();
+  test_memory_of_others();
 }
 
 }  // namespace bamquery

@@ -138,7 +138,7 @@ class RingController {
     const std::uint32_t depth = memory_.shape().depth;
     const Outcome outcome =
         Outcome::make(static_cast<std::uint16_t>((queue.head + head) % depth),
-                      static_cast<std::uint16_t>(QueueMemory::queue_id(pair) + queue_id),
+                      static_cast<std::uint16_t>(memory_.queue_id(pair) + queue_id),
                       static_cast<std::uint16_t>(entry.command_id + id), queue.phase, status);
     const AtomicRef<std::uint64_t, Scope::kSystem> word(memory_.completions(pair)[queue.tail].outcome);
     word.store(outcome.word, kRelease);  // Release: the data is there before its completion.

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from bamquery._native import QueueMemory
 from bamquery.driver.array import Array, PageCache
-from bamquery.driver.controller import SoftwareController
 from bamquery.driver.faults import Fault, Opcode
+from bamquery.driver.software_controller import SoftwareController
 from bamquery.errors import NvmeError
 
 DTYPES = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"]

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from bamquery import _native
 from bamquery._native import QueueMemory
-from bamquery.driver.controller import SoftwareController
 from bamquery.driver.drive_profile import PROFILES, DriveProfile
 from bamquery.driver.faults import Fault, Opcode
 from bamquery.driver.queue_client import QueueClient
+from bamquery.driver.software_controller import SoftwareController
 from bamquery.errors import NvmeError, StorageError
 
 BLOCK = 512
@@ -276,7 +276,7 @@ def test_default_leaves_processors_to_the_program() -> None:
 PROGRAM = """
 import sys, threading
 from bamquery._native import QueueMemory
-from bamquery.driver.controller import SoftwareController
+from bamquery.driver.software_controller import SoftwareController
 from bamquery.driver.faults import Fault
 from bamquery.driver.queue_client import QueueClient
 controller = SoftwareController(QueueMemory(leased_pairs=2, shared_pairs=0), threads=2)

@@ -12,8 +12,8 @@ import pytest
 
 from bamquery._native import QueueMemory
 from bamquery.driver.array import Array, PageCache
-from bamquery.driver.controller import SoftwareController
 from bamquery.driver.faults import Fault
+from bamquery.driver.software_controller import SoftwareController
 from bamquery.errors import NvmeError
 from tests.selection.effort import spread
 

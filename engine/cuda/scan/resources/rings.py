@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from bamquery._native import QueueMemory, status_text
-from bamquery.driver.controller import SoftwareController
 from bamquery.driver.gpu.arguments import Argument
 from bamquery.driver.gpu.device import Gpu, GpuKernel
 from bamquery.driver.gpu.launch import Launch
 from bamquery.driver.gpu.queues import GpuQueues
+from bamquery.driver.software_controller import SoftwareController
 from bamquery.errors import NvmeError
 from bamquery.storage.fragments.fragment import Fragment
 

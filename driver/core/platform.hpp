@@ -197,6 +197,7 @@ BAMQUERY_CORE uint32_t bit_count(uint32_t word) {
 /// NVRTC 13.0: the slot clock's hand was moved by the lanes that were there.
 struct Lanes {
   static constexpr bool kTogether = true;
+  static constexpr bool kRingsDoorbell = true;
 
   BAMQUERY_CORE static constexpr Lanes warp() { return {}; }
 
@@ -289,6 +290,7 @@ struct Lanes {
 /// One lane for itself, whatever the others of its warp do: a group like `Lanes`, of one.
 struct Lone {
   static constexpr bool kTogether = false;
+  static constexpr bool kRingsDoorbell = true;
 
   BAMQUERY_CORE static constexpr uint32_t count() { return 1; }
   BAMQUERY_CORE static constexpr uint32_t rank() { return 0; }
@@ -306,6 +308,11 @@ struct Lone {
     return 1;
   }
   BAMQUERY_CORE static constexpr void sync() {}
+};
+
+/// `Lone`, for a thread that issues several commands before it rings one doorbell: QueuePair::ring_doorbell().
+struct Silent : Lone {
+  static constexpr bool kRingsDoorbell = false;
 };
 
 /// Of the lanes of a ballot, how many come before that of rank `rank`.

@@ -48,13 +48,14 @@ DRIVER = native(
     "files/bus_guard",
     "files/direct_io",
 )
+# Those whose every command is a system call, or another thread's turn, go less deep.
 BACKENDS = {
     "memory": ["--threads", "0", "--block", "512"],
     "memory-threads": ["--threads", "2", "--block", "512", "--depth", "4096"],
     "mapped": ["--backing", "mapped", "--threads", "1", "--block", "4096", "--depth", "4096"],
     "mapped-small": ["--backing", "mapped", "--threads", "0", "--block", "512", "--depth", "1024"],
-    "direct": ["--backing", "direct", "--threads", "0", "--block", "4096", "--depth", "512"],
-    "direct-threads": ["--backing", "direct", "--threads", "2", "--block", "4096", "--depth", "256"],
+    "direct": ["--backing", "direct", "--threads", "0", "--block", "4096", "--depth", "128"],
+    "direct-threads": ["--backing", "direct", "--threads", "2", "--block", "4096", "--depth", "64"],
 }
 RESULT = re.compile(r"(?P<kind>ok|FAIL|skip) [\w-]+?/(?P<name>[\w./-]+): ?(?P<detail>.*)")
 
@@ -98,7 +99,13 @@ def digests(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
     return {name: detail.split()[1].rstrip(",") for name, detail in details.items()}
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+LONG = {"memory-threads", "mapped-small", "direct-threads"}
+
+
+@pytest.mark.always
+@pytest.mark.parametrize(
+    "backend", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in BACKENDS]
+)
 def test_conforms(program: Path, backend: str, tmp_path: Path) -> None:
     if backend.startswith("direct") and not has_direct_reads(tmp_path):
         pytest.skip("no direct reads here")

@@ -59,11 +59,12 @@ std::size_t flags_stride(const QueueShape& shape) {
 
 }  // namespace
 
-QueueMemory::QueueMemory(const QueueShape& shape)
+QueueMemory::QueueMemory(const QueueShape& shape, std::byte* address)
     : shape_(checked(shape)),
       list_bytes_(list_bytes(shape)),
       submission_ring_bytes_(round_up(shape.depth * sizeof(SubmissionEntry), kPage)),
-      completion_ring_bytes_(round_up(shape.depth * sizeof(CompletionEntry), kPage)) {
+      completion_ring_bytes_(round_up(shape.depth * sizeof(CompletionEntry), kPage)),
+      address_(address) {
   const std::size_t pairs = shape.pairs();
   const std::size_t slots = pairs * shape.slots;
   const std::size_t doorbells = (pairs + 1) * 2 * (std::size_t{4} << shape.doorbell_stride);
@@ -72,16 +73,32 @@ QueueMemory::QueueMemory(const QueueShape& shape)
   lists_ = completions_ + pairs * completion_ring_bytes_;
   landing_ = lists_ + round_up(slots * list_bytes_, kPage);
   size_ = landing_ + round_up(slots * shape.slot_bytes, kPage);
+}
 
+QueueMemory::QueueMemory(const QueueShape& shape) : QueueMemory(shape, nullptr) {
   void* const mapped = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) throw std::bad_alloc();
   madvise(mapped, size_, MADV_HUGEPAGE);  // Advice: fewer TLB misses where it is taken.
   address_ = static_cast<std::byte*>(mapped);
-  bus_ = reinterpret_cast<std::uint64_t>(address_);
-  write_lists();
+  owned_ = true;
+  place({});
 }
 
-QueueMemory::~QueueMemory() { munmap(address_, size_); }
+QueueMemory::QueueMemory(const QueueShape& shape, std::span<std::byte> memory, const QueuePlace& place)
+    : QueueMemory(shape, memory.data()) {
+  if (memory.size() < size_ || reinterpret_cast<std::uintptr_t>(memory.data()) % kPage != 0) {
+    throw std::invalid_argument("queue memory: it takes " + std::to_string(size_) +
+                                " bytes from a page's start on, and there are " +
+                                std::to_string(memory.size()));
+  }
+  this->place(place);
+}
+
+QueueMemory::~QueueMemory() {
+  if (owned_) munmap(address_, size_);
+}
+
+std::size_t QueueMemory::bytes(const QueueShape& shape) { return QueueMemory(shape, nullptr).size_; }
 
 void QueueMemory::place(const QueuePlace& place) {
   require(place.bus % kPage == 0, "the bus address", place.bus, "a multiple of 4,096");
@@ -89,9 +106,6 @@ void QueueMemory::place(const QueuePlace& place) {
           "so that the memory ends below 2^64");
   require(place.first_queue >= 1 && place.first_queue + shape_.pairs() - 1 <= kMostPairs, "the first queue",
           place.first_queue, "1 to 65,534, as the last");
-  // The memory has doorbells for queues from 1 on.
-  require(place.doorbells != nullptr || place.first_queue == 1, "the first queue", place.first_queue,
-          "1 where doorbells are in the memory");
   place_ = place;
   bus_ = place.bus != 0 ? place.bus : reinterpret_cast<std::uint64_t>(address_);
   write_lists();
@@ -112,12 +126,17 @@ std::uint32_t* QueueMemory::doorbell(std::uint32_t offset) const {
                                           offset);
 }
 
+// In the memory pair 0 has the first doorbells after the admin queue's, whatever its number.
+std::uint32_t QueueMemory::doorbell_number(std::uint32_t pair) const {
+  return place_.doorbells != nullptr ? queue_id(pair) : pair + 1;
+}
+
 std::uint32_t* QueueMemory::tail_doorbell(std::uint32_t pair) const {
-  return doorbell(tail_doorbell_offset(queue_id(pair), shape_.doorbell_stride));
+  return doorbell(tail_doorbell_offset(doorbell_number(pair), shape_.doorbell_stride));
 }
 
 std::uint32_t* QueueMemory::head_doorbell(std::uint32_t pair) const {
-  return doorbell(head_doorbell_offset(queue_id(pair), shape_.doorbell_stride));
+  return doorbell(head_doorbell_offset(doorbell_number(pair), shape_.doorbell_stride));
 }
 
 std::array<QueueRegion, 4> QueueMemory::regions(bool writes) const {
@@ -200,6 +219,7 @@ QueuePoolView QueueMemory::make_pool(std::span<std::byte> staging, std::byte* ri
     view.prp_list_bytes = list_bytes_;
     view.block_bytes = shape_.block_bytes;
     view.id = queue_id(pair);
+    view.read_only = place_.read_only ? 1 : 0;
     std::memcpy(staging.data() + pair * sizeof view, &view, sizeof view);
     QueueFlags(staging.data() + flags_at + pair * flags_stride(shape_), view.depth, view.slots).initialise();
   }

@@ -148,23 +148,27 @@ void torn(Context& context, std::uint32_t width) {
   }
   array.scatter(indices, Bytes(indices.size() * width));
   const std::uint64_t turns = context.times(12);
-  in_threads(4, [&](std::uint32_t thread) {
+  const auto access = [&](std::uint32_t thread, std::span<const std::int64_t> at, std::uint64_t times) {
     Random random = context.random(80 + thread);
-    Bytes values(indices.size() * width);
-    for (std::uint64_t turn = 0; turn < turns; ++turn) {
+    Bytes values(at.size() * width);
+    for (std::uint64_t turn = 0; turn < times; ++turn) {
       if (thread % 2 == 0) {
-        for (std::size_t i = 0; i < indices.size(); ++i) {
+        for (std::size_t i = 0; i < at.size(); ++i) {
           std::memset(values.data() + i * width, static_cast<int>(random() % 256), width);
         }
-        array.scatter(indices, values);
+        array.scatter(at, values);
       } else {
-        array.gather(indices, values);
-        for (std::size_t i = 0; i < indices.size(); ++i) {
-          EXPECT(is_whole(values.data() + i * width), "element " + std::to_string(indices[i]) + " is torn");
+        array.gather(at, values);
+        for (std::size_t i = 0; i < at.size(); ++i) {
+          EXPECT(is_whole(values.data() + i * width), "element " + std::to_string(at[i]) + " is torn");
         }
       }
     }
-  });
+  };
+  in_threads(4, [&](std::uint32_t thread) { access(thread, indices, turns); });
+  // One element alone, with nothing but accesses to it.
+  const std::vector<std::int64_t> same(200, indices[0]);
+  in_threads(2, [&](std::uint32_t thread) { access(thread, same, 20 * turns); });
   array.flush(context.soon());
 }
 
@@ -178,7 +182,7 @@ void pattern_words(Context& context) {
   const CachedSession cached(context, 2, 7, 16, kPageBytes);
   const std::uint64_t words = space.block_bytes / 8;
   const std::uint64_t count = std::min<std::uint64_t>(space.patterned, 4096) * words;
-  const CpuArray array(cached.cache, space.nsid, 0, count, 8, false, context.settings().patience_ns);
+  const CpuArray array(cached.cache, place_in(space, 0), count, 8, false, context.settings().patience_ns);
   in_threads(3, [&](std::uint32_t thread) {
     Random random = context.random(thread);
     std::vector<std::int64_t> indices(context.times(300));
@@ -216,7 +220,7 @@ void last_page(Context& context) {
   for (std::uint64_t& word : model) word = random();
   for (const bool writes : {true, false}) {
     const CachedSession cached(context, 1, 3, 2, page_bytes);
-    const CpuArray array(cached.cache, space.nsid, first, model.size(), 8, writes,
+    const CpuArray array(cached.cache, place_in(space, first), model.size(), 8, writes,
                          context.settings().patience_ns);
     std::vector<std::uint64_t> found(model.size());
     if (writes) {

@@ -17,16 +17,25 @@ namespace bamquery::conformance {
 struct CachedSession {
   CachedSession(const Context& context, std::uint32_t pairs, std::uint32_t slots, std::uint32_t pages,
                 std::uint32_t page_bytes)
-      : session(context.open(context.shape(0, pairs, 16, page_bytes, slots))),
-        cache(std::make_shared<CpuPageCache>(session->memory(), session->controller(), pages,
-                                             session->memory().shape().slot_bytes)) {}
+      : session(context.open(context.shape(0, pairs, 16, page_bytes, slots))), cache(made(pages)) {}
   ~CachedSession() { cache.reset(); }
   CachedSession(const CachedSession&) = delete;
   CachedSession& operator=(const CachedSession&) = delete;
 
   std::unique_ptr<Session> session;
   std::shared_ptr<CpuPageCache> cache;
+
+ private:
+  std::shared_ptr<CpuPageCache> made(std::uint32_t pages) const {
+    const CpuPageCache::Source source{&session->memory(), &session->controller()};
+    return std::make_shared<CpuPageCache>(std::span(&source, 1), pages, session->memory().shape().slot_bytes);
+  }
 };
+
+/// A namespace's bytes from one on.
+inline ArrayPlace place_in(const Space& space, std::uint64_t offset) {
+  return {{{0, space.nsid}}, 0, offset};
+}
 
 /// Blocks of the scratch area through a client of its own.
 inline std::vector<std::byte> read_scratch(const Context& context, std::size_t bytes) {
@@ -53,13 +62,8 @@ inline std::vector<std::byte> write_scratch(const Context& context, std::size_t 
 /// An array over the scratch area.
 inline CpuArray scratch_array(const Context& context, const CachedSession& cached, std::size_t bytes,
                               std::uint32_t element_bytes) {
-  return {cached.cache,
-          context.space().nsid,
-          context.scratch() * context.block_bytes(),
-          bytes / element_bytes,
-          element_bytes,
-          true,
-          context.settings().patience_ns};
+  const ArrayPlace place = place_in(context.space(), context.scratch() * context.block_bytes());
+  return {cached.cache, place, bytes / element_bytes, element_bytes, true, context.settings().patience_ns};
 }
 
 /// Of all that was seen, in order: the same in every run, over any controller (FNV-1a).

@@ -11,27 +11,30 @@ namespace {
 /// Reads pages by guards, in one thread's name.
 struct PageReader {
   PageReader(const Context& all, const CachedSession& cached)
-      : context(all), queue(cached.cache->pair()), cache(cached.cache->view(), &errors) {}
+      : context(all),
+        queues(cached.cache->queues()),
+        cache(cached.cache->view(), &errors),
+        page_bytes(cached.cache->view().page_bytes) {}
 
   ReadGuard read(std::uint64_t page) {
     const Space& space = context.space();
-    const std::uint64_t blocks = page_bytes() / space.block_bytes;
+    const std::uint64_t blocks = page_bytes / space.block_bytes;
     const auto left = static_cast<std::uint32_t>(std::min(blocks, space.blocks - page * blocks));
-    return ReadGuard::one(cache, Lone{}, {space.nsid, left, page}, queue, context.settings().patience_ns);
+    return ReadGuard::one(cache, Lone{}, {space.nsid, left, page}, queues, context.settings().patience_ns);
   }
   void expect_page(std::uint64_t page) {
     const ReadGuard guard = read(page);
     EXPECT(guard.status().ok(), status_text(guard.status()));
-    EXPECT(guard.bytes() == page_bytes());
-    expect_pattern(context.space(), page * (page_bytes() / context.block_bytes()),
+    EXPECT(guard.bytes() == page_bytes);
+    expect_pattern(context.space(), page * (page_bytes / context.block_bytes()),
                    {guard.data(), guard.bytes()});
   }
-  std::uint32_t page_bytes() const { return queue.pair().view().slot_bytes; }
 
   const Context& context;
   ErrorRecord errors{};
-  const CpuPageCache::Pair queue;
+  const CpuPageCache::Queues queues;
   PageCache cache;
+  const std::uint32_t page_bytes;
 };
 
 void page_sizes(Context& context) {
@@ -80,7 +83,7 @@ void failed_pages(Context& context) {
   in_threads(4, [&](std::uint32_t) {
     PageReader reader(context, cached);
     for (int turn = 0; turn < 10; ++turn) {
-      const ReadGuard guard = ReadGuard::one(reader.cache, Lone{}, {space.nsid, blocks, page}, reader.queue,
+      const ReadGuard guard = ReadGuard::one(reader.cache, Lone{}, {space.nsid, blocks, page}, reader.queues,
                                              context.settings().patience_ns);
       EXPECT(guard.status() == status::kLbaOutOfRange || guard.status() == status::kAllPagesPinned,
              status_text(guard.status()));

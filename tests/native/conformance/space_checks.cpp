@@ -11,6 +11,7 @@ namespace {
 void shapes(Context& context) {
   const auto session = context.open(context.shape(1, 0, 2, 4096));
   for (const Space& space : context.spaces()) {
+    if (space.block_bytes != context.block_bytes()) continue;  // It need not know those of other sizes.
     const auto shape = session->controller().shape_of(space.nsid);
     EXPECT(shape.has_value());
     EXPECT(shape->nsid == space.nsid && shape->block_bytes == space.block_bytes &&
@@ -49,13 +50,18 @@ void reads_of_several(Context& context) {
   context.detail = std::to_string(spaces.size()) + " namespaces, " + std::to_string(4 * each) + " reads";
 }
 
+std::vector<Space> writable(const Context& context) {
+  std::vector<Space> found;
+  for (const Space& space : alike(context)) {
+    if (space.writable) found.push_back(space);
+  }
+  if (found.size() < 2) throw Skipped("it has one namespace that takes writes");
+  return found;
+}
+
 // The same blocks of each are written with different words; neither clients nor the page cache mix them up.
 void writes_of_several(Context& context) {
-  std::vector<Space> spaces;
-  for (const Space& space : alike(context)) {
-    if (space.writable) spaces.push_back(space);
-  }
-  if (spaces.size() < 2) throw Skipped("it has one namespace that takes writes");
+  const std::vector<Space> spaces = writable(context);
   std::uint64_t lba = 0;
   for (const Space& space : spaces) lba = std::max(lba, space.patterned);
   const std::uint64_t count = 64;
@@ -73,7 +79,7 @@ void writes_of_several(Context& context) {
   const CachedSession cached(context, 1, 3, 5, 4096);
   std::vector<CpuArray> arrays;
   for (const Space& space : spaces) {
-    arrays.emplace_back(cached.cache, space.nsid, lba * block, count * block / 8, 8, true,
+    arrays.emplace_back(cached.cache, place_in(space, lba * block), count * block / 8, 8, true,
                         context.settings().patience_ns);
   }
   Random random = context.random();
@@ -91,12 +97,51 @@ void writes_of_several(Context& context) {
   context.detail = std::to_string(spaces.size()) + " namespaces";
 }
 
+// Namespaces as one address space: every byte is where the stripes say.
+void stripes(Context& context) {
+  const std::vector<Space> spaces = writable(context);
+  const std::uint32_t block = context.block_bytes();
+  const std::size_t stripe = 16384;
+  std::uint64_t first = 0;  // Of each namespace: a byte with which a stripe begins.
+  for (const Space& space : spaces) first = std::max(first, space.patterned * block);
+  first = (first + stripe - 1) / stripe * stripe;
+  Random random = context.random();
+  std::vector<std::uint64_t> model(40 * stripe / 8);
+  for (std::uint64_t& word : model) word = random();
+  {
+    const CachedSession cached(context, 1, 3, 5, 4096);
+    ArrayPlace place;
+    for (const Space& space : spaces) place.members.push_back({0, space.nsid});
+    place.stripe_bytes = stripe;
+    place.offset = first * spaces.size();
+    const CpuArray array(cached.cache, place, model.size(), 8, true, context.settings().patience_ns);
+    array.write(0, std::as_bytes(std::span(model)));
+    std::vector<std::uint64_t> values(200);
+    std::vector<std::int64_t> indices(values.size());
+    for (std::int64_t& index : indices) index = static_cast<std::int64_t>(random() % model.size());
+    array.gather(indices, std::as_writable_bytes(std::span(values)));
+    for (std::size_t i = 0; i < indices.size(); ++i)
+      EXPECT(values[i] == model[static_cast<std::size_t>(indices[i])]);
+    array.flush(context.soon());
+  }
+  const auto session = context.open(context.shape(1, 0, 8, 16384));
+  CpuQueueClient client(session->memory(), session->controller());
+  std::vector<std::byte> found(stripe);
+  for (std::size_t number = 0; number * stripe < model.size() * 8; ++number) {
+    const std::uint64_t lba = (first + number / spaces.size() * stripe) / block;
+    client.read(spaces[number % spaces.size()].nsid, lba, found, context.soon(), nullptr);
+    expect_equal(found, std::as_bytes(std::span(model)).subspan(number * stripe, stripe), "a stripe");
+  }
+  context.detail = std::to_string(spaces.size()) + " namespaces";
+}
+
 }  // namespace
 
 std::vector<Check> space_checks() {
   return {{"namespaces/shapes", shapes},
           {"namespaces/reads", reads_of_several},
-          {"namespaces/writes", writes_of_several}};
+          {"namespaces/writes", writes_of_several},
+          {"namespaces/stripes", stripes}};
 }
 
 std::vector<Check> all_checks() {

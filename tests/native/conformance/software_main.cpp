@@ -1,6 +1,7 @@
 // The suite over software controllers: `[--backing memory|mapped|direct] [--block BYTES] [--threads N]
 // [--depth N] [--folder PATH] [--plant WHAT]`, and the options of runner.hpp. Options go with the run that
 // `--go` ends.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <exception>

@@ -310,7 +310,8 @@ struct Lone {
   BAMQUERY_CORE static constexpr void sync() {}
 };
 
-/// `Lone`, for a thread that issues several commands before it rings one doorbell: QueuePair::ring_doorbell().
+/// `Lone`, for a thread that issues several commands before it rings one doorbell:
+/// QueuePair::ring_doorbell().
 struct Silent : Lone {
   static constexpr bool kRingsDoorbell = false;
 };

@@ -98,7 +98,8 @@ class Outcome:
 def run(boot: Boot) -> Outcome:
     """Boot it, once more where that failed by no fault of what runs in it, and say so.
 
-    QEMU 7.2 crashes where controllers are reset under load. Kernels panic in rare boots before they start init.
+    QEMU 7.2 crashes where controllers are reset under load. Kernels panic in rare boots before
+    they start init.
 
     Raises:
         GuestsUnavailableError: guests cannot run here.

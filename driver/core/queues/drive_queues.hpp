@@ -7,12 +7,10 @@ namespace bamquery {
 
 /// Whether a queue is of several drives: `at(drive)` is a queue pair of that drive, or what stands for one,
 /// and `lba_bytes(drive)` its LBA's size. (No concept: numba compiles as C++17.)
-template <typename Queue>
-Queue& some_queue();  // Never called: a call by a null pointer is one that compilers warn of.
 template <typename Queue, typename = void>
 inline constexpr bool kOfDrives = false;
 template <typename Queue>
-inline constexpr bool kOfDrives<Queue, decltype(static_cast<void>(some_queue<Queue>().lba_bytes(0u)))> = true;
+inline constexpr bool kOfDrives<Queue, decltype(static_cast<void>(&Queue::lba_bytes))> = true;
 
 /// The queue pair of a drive; a queue that is one drive's is its own.
 template <typename Queue>

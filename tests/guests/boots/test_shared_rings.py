@@ -1,7 +1,7 @@
 """A process of the host drives queue pairs that a guest's drive serves, by memory that both see.
 
-Nothing of ours serves here: QEMU's controller fetches entries that another process wrote, and lands data in its
-memory. What drives the rings may be a GPU as well, since the memory is the host's.
+Nothing of ours serves here: QEMU's controller fetches entries that another process wrote, and lands data in
+its memory. What drives the rings may be a GPU as well, since the memory is the host's.
 """
 
 from __future__ import annotations
@@ -27,7 +27,16 @@ SOURCES = native("queues/queue_memory", "status_text")
 SERVE = Program((FOLDER / "serve_rings.cpp", *native("nvme"), *SOURCES))
 HOST = Program((FOLDER.parent / "host" / "drive_rings.cpp", *native("queues/cpu_queue_client"), *SOURCES))
 SERVED = ("memory", "served", "done", "stopped")
-DRIVEN = ("mapped", "served", "reads", "beyond-the-end", "no-such-namespace", "after-errors", "no-write", "rings")
+DRIVEN = (
+    "mapped",
+    "served",
+    "reads",
+    "beyond-the-end",
+    "no-such-namespace",
+    "after-errors",
+    "no-write",
+    "rings",
+)
 
 
 def boot_of(memory: Path) -> Boot:

@@ -168,7 +168,7 @@ void torn(Context& context, std::uint32_t width) {
   in_threads(4, [&](std::uint32_t thread) { access(thread, indices, turns); });
   // One element alone, with nothing but accesses to it.
   const std::vector<std::int64_t> same(200, indices[0]);
-  in_threads(2, [&](std::uint32_t thread) { access(thread, same, 60 * turns); });
+  in_threads(2, [&](std::uint32_t thread) { access(thread, same, 20 * turns); });
   array.flush(context.soon());
 }
 

@@ -261,6 +261,6 @@ def test_a_wrong_core_is_found_out(name: str, tmp_path: Path) -> None:
     headers = mutated(tmp_path / "headers", header, right, wrong)
     program = compiled(tmp_path, ["-O0", "-Wno-error"], headers)  # a mutant may leave things unused
     done = run(
-        program, "--threads", "2", "--depth", "1024", "--patience", "1", "--effort", "3", "--filter", check
+        program, "--threads", "2", "--depth", "1024", "--patience", "1", "--effort", "10", "--filter", check
     )
     assert check in failures(done), done.stdout

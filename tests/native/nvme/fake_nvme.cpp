@@ -54,7 +54,7 @@ class FakeDevice final : public NvmeDevice {
     fake_.bus_master_ = on;
   }
   bool reset() noexcept override {
-    if (fake_.faults.has_no_reset) return false;
+    if (fake_.faults.has_no_reset || fake_.gone_) return false;
     fake_.reset_.store(true);
     while (fake_.reset_.load()) std::this_thread::yield();
     return true;

@@ -19,7 +19,7 @@ from bamquery.driver.bench.sizes import format_size
 from bamquery.driver.bench.workload import ArrayWorkload, BlockWorkload, CacheWorkload, Figures, Setup
 from bamquery.driver.doctor import gpu
 from bamquery.driver.doctor.host import check_processors
-from bamquery.driver.doctor.machine import Machine
+from bamquery.driver.machine import Machine
 
 _PACKAGES: Final = (
     "bamquery",

@@ -12,7 +12,7 @@ STUBS := pylibcudf-cu13==26.10.2 rmm-cu13==26.10.0
 NATIVE := pyproject.toml CMakeLists.txt $(shell find bamquery driver storage -name '*.cpp' -o -name '*.hpp')
 FORMATTED := $(filter %.cpp %.hpp,$(NATIVE)) $(wildcard driver/kernels/*.cu engine/kernels/*.cu engine/kernels/*/*.cu)
 
-.PHONY: demo test test-most test-rest test-fast record-seconds test-slow test-forms test-torch test-tsan random-queries random-casts random-calls random-files fuzz mutation lint style types format docs build check-tools clean
+.PHONY: demo test test-most test-rest test-fast record-seconds test-slow test-qemu test-forms test-torch test-tsan random-queries random-casts random-calls random-files fuzz mutation lint style types format docs build check-tools clean
 
 demo: $(VENV)/.installed-demo ## load real and generated trips, answer Q1-Q5, check them, draw
 	$(BIN)/bamquery taxi demo demo
@@ -40,6 +40,9 @@ record-seconds: $(VENV)/.installed-test ## all tests, and which of them take lon
 test-slow: $(VENV)/.installed-test ## the long proofs, the long forms of others, and the cases that test-rest leaves out
 	$(BIN)/python -m pytest -m "slow or long" --long --timeout 3600
 	$(BIN)/python -m pytest -m "not slow and not long" --take beyond -n auto --dist worksteal
+
+test-qemu: $(VENV)/.installed-test ## QEMU guests with NVMe drives behind a virtual IOMMU: needs apt, and root the first time (tests/guests)
+	$(BIN)/python -m pytest -q --guests -n 2 --dist loadfile tests/guests/boots
 
 FORMS := packed integer unscaled decimal float32 escapes raw fsst
 test-forms: $(VENV)/.installed-test ## operators and SQL over packed tables, all vectors in one form, then in the next

@@ -11,6 +11,7 @@ PYBIND11_MODULE(_native, module) {
   bamquery::bind_memory(module);
   bamquery::bind_queues(module);
   bamquery::bind_controller(module);
+  bamquery::bind_nvme(module);
   bamquery::bind_array(module);
   bamquery::bind_bench(module);
   bamquery::bind_gpu_bench(module);

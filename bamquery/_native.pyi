@@ -919,6 +919,7 @@ class QueueMemory:
         slots: int = 0,
         slot_bytes: int = 4096,
         block_bytes: int = 512,
+        doorbell_stride: int = 4,
     ) -> None: ...
     @property
     def leased_pairs(self) -> int: ...
@@ -932,6 +933,10 @@ class QueueMemory:
     def slot_bytes(self) -> int: ...
     @property
     def block_bytes(self) -> int: ...
+    @property
+    def doorbell_stride(self) -> int:
+        """CAP.DSTRD of the drive that serves it: `NvmeDrive.limits()` has it."""
+
     @property
     def flags_bytes(self) -> int:
         """Shared memory that a thread block needs for a lease."""
@@ -1032,6 +1037,85 @@ class SoftwareController(Controller):
     def service(self) -> bool: ...
     def statistics(self) -> dict[str, Any]: ...
 
+class NvmeDrive:
+    """An NVMe drive that this process drives through VFIO; opening it makes it ready and asks what it has.
+
+    StorageError says what is in the way and which commands would help; NvmeError what the drive did not do.
+    ValueError: no such interface ("auto", "group", "iommufd"). `timeout`: seconds of commands for the
+    controller itself.
+    """
+
+    def __init__(
+        self, address: str, *, writable: bool = False, interface: str = "auto", timeout: float = 10.0
+    ) -> None: ...
+    @property
+    def address(self) -> str:
+        """With its domain, as "0000:5e:00.0"."""
+
+    @property
+    def interface(self) -> str:
+        """How it is reached, in words: "VFIO group 7", "iommufd"."""
+
+    @property
+    def writable(self) -> bool: ...
+    def identity(self) -> dict[str, Any]:
+        """serial, model, firmware, version: str; vendor, controller_id: int."""
+
+    def limits(self) -> dict[str, Any]:
+        """queue_pairs, queue_depth, transfer_bytes, doorbell_stride: int; ready_timeout: seconds.
+
+        contiguous_queues, shadow_doorbells, memory_buffer: bool.
+        """
+
+    def namespaces(self) -> list[dict[str, Any]]:
+        """All that are active.
+
+        nsid, block_bytes, blocks, metadata_bytes, protection: int; write_protected, volatile_cache: bool;
+        refusal: why the driver does not take it, None if it does.
+        """
+
+    def statistics(self) -> dict[str, Any]:
+        """admin_commands, admin_errors, admin_missed, aborts, strays, events, resets, register_writes: int.
+
+        bring_up_seconds: float, the last time; last_event: (type, information, log page) or None.
+        """
+
+    def reset(self, deadline: float) -> bool:
+        """Disable it, with the queue pairs of all its controllers; False: it was not at the deadline."""
+
+    def close(self) -> None:
+        """Shut it down: no controller of it works any more. Its end does so, too."""
+
+class NvmeController(Controller):
+    """The queue pairs of `memory`, served by the drive.
+
+    ValueError says what of the memory's shape the drive cannot do, or: no such `doorbells` ("auto",
+    "registers", "shadow", "forwarded"). StorageError: no queue pairs are left.
+    """
+
+    def __init__(self, drive: NvmeDrive, memory: QueueMemory, *, doorbells: str = "auto") -> None: ...
+    @property
+    def doorbell_kind(self) -> str:
+        """What it came to: "registers", "shadow" or "forwarded"."""
+
+    @property
+    def doorbell_text(self) -> str:
+        """The same, for people."""
+
+    @property
+    def doorbell_writes(self) -> int | None:
+        """Writes of doorbell registers; None where who issues a command does it."""
+
+    @property
+    def first_queue(self) -> int:
+        """Queue id of the memory's first pair."""
+
+def drive_refusal(address: str) -> str | None:
+    """Why the drive is not to be driven from user space now, and what would help; None: it may be.
+
+    StorageError: there is no PCI device at this address.
+    """
+
 class CpuQueueClient:
     """See bamquery.driver.queue_client.QueueClient, which says what the members do."""
 
@@ -1075,7 +1159,7 @@ class CpuPageCache:
     """See bamquery.driver.array.PageCache, which says what the members do."""
 
     def __init__(
-        self, memory: QueueMemory, controller: Controller, *, page_count: int, page_bytes: int
+        self, sources: tuple[tuple[QueueMemory, Controller], ...], *, page_count: int, page_bytes: int
     ) -> None: ...
     def flush(self, timeout: float) -> None: ...
     def statistics(self) -> dict[str, int]: ...
@@ -1090,7 +1174,8 @@ class CpuArray:
         self,
         cache: CpuPageCache,
         *,
-        nsid: int,
+        members: list[tuple[int, int]],
+        stripe_bytes: int,
         offset: int,
         count: int,
         element_bytes: int,
@@ -1107,10 +1192,11 @@ class CpuArray:
     def write(self, first: int, values: Buffer) -> None: ...
     def flush(self, timeout: float) -> None: ...
 
-def array_functions(element_bytes: int) -> tuple[int, int, int, int, int]:
+def array_functions(element_bytes: int) -> tuple[int, int, int, int, int, int]:
     """Addresses of C functions: read (array, index), write (array, index, bits), and how it went.
 
-    The last three take nothing: this thread's last status (SCT << 8 | SC), and where it failed (nsid, LBA).
+    The last four take nothing: this thread's last status (SCT << 8 | SC), and where it failed (nsid, LBA,
+    which of several drives).
     """
 
 def page_cache_bytes(*, page_count: int, page_bytes: int, block_bytes: int) -> int:

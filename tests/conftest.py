@@ -86,6 +86,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="tests that take little; not much; some cases of each that takes more; the cases beyond those"
         " (tests/selection/choice.py)",
     )
+    parser.addoption("--guests", action="store_true", help="boot QEMU guests: tests/guests/README.md")
     parser.addoption("--record-seconds", action="store_true", help="write down which tests take long")
     parser.addoption("--site", help="the folder of the built site, for tests that look at its pages")
     parser.addoption(

@@ -37,8 +37,8 @@ from bamquery.storage.fragments.choose_packing import FORCED
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.writer import BatchRows, write_fragment
 from bamquery.storage.tables.open_fragment import fragment_batches
-from tests.packed_parameters import MAX_BITS, MAX_ESCAPES
-from tests.packed_vectors import Vector, pack_codes, raw
+from tests.packed.parameters import MAX_BITS, MAX_ESCAPES
+from tests.packed.vectors import Vector, pack_codes, raw
 
 FORMS = ("packed", "integer", "unscaled", "decimal", "float32", "escapes", "raw", "fsst")
 """`packed`: as each vector chooses. `escapes`: every value is one, where there are few. `fsst`: as `packed`,

@@ -24,6 +24,7 @@ struct QueuePairView {
   uint32_t prp_list_bytes;       ///< 0 where no transfer needs a list.
   uint32_t block_bytes;          ///< LBA size of all the controller's namespaces.
   uint16_t id;                   ///< SQID and CQID
+  uint16_t read_only;            ///< 1: nothing that writes to a namespace is issued.
 };
 
 /// True if a command that ended so took its slot with it: it is quarantined, not its holder's any more.
@@ -73,7 +74,8 @@ class QueuePair {
 
   /// Starts a command of each lane's slot, of which none is pending. Returns at once; if not with success, no
   /// command was issued, the slot stays the caller's, and wait() says the same: kTooLarge for more than
-  /// slot_bytes, kInvalidField for a transfer of nothing or a flush of something, kQueueBroken.
+  /// slot_bytes, kReadOnly for what may write where the pair is for reading, kInvalidField for a transfer of
+  /// nothing or a flush of something, kQueueBroken.
   template <typename Group>
   BAMQUERY_CORE Status issue(Group group, bool wanted, uint32_t slot, const Request& request) const {
     const uint64_t bytes = static_cast<uint64_t>(request.blocks) * view_.block_bytes;
@@ -236,6 +238,9 @@ class QueuePair {
 
   BAMQUERY_CORE Status refusal(const Request& request, uint64_t bytes) const {
     if (bytes > view_.slot_bytes) return status::kTooLarge;
+    if (view_.read_only != 0 && request.opcode != Opcode::kRead && request.opcode != Opcode::kFlush) {
+      return status::kReadOnly;
+    }
     if ((bytes == 0) != (request.opcode == Opcode::kFlush)) return status::kInvalidField;
     return broken() ? status::kQueueBroken : status::kSuccess;
   }

@@ -23,6 +23,9 @@ void bind_queues(pybind11::module_& module);
 /// The software controller, its faults and profiles, and a client on the CPU.
 void bind_controller(pybind11::module_& module);
 
+/// NVMe drives of this process, and their controllers.
+void bind_nvme(pybind11::module_& module);
+
 /// The page cache and arrays on the CPU, and their layout for a GPU.
 void bind_array(pybind11::module_& module);
 

@@ -69,7 +69,8 @@ std::vector<PairCounts> pool_statistics(const QueueMemory& memory, std::string_v
 void bind_queues(py::module_& module) {
   py::class_<QueueMemory, std::shared_ptr<QueueMemory>>(module, "QueueMemory")
       .def(py::init([](std::uint32_t leased_pairs, std::uint32_t shared_pairs, std::uint32_t depth,
-                       std::uint32_t slots, std::uint32_t slot_bytes, std::uint32_t block_bytes) {
+                       std::uint32_t slots, std::uint32_t slot_bytes, std::uint32_t block_bytes,
+                       std::uint32_t doorbell_stride) {
              QueueShape shape;
              shape.leased_pairs = leased_pairs;
              shape.shared_pairs = shared_pairs;
@@ -77,16 +78,20 @@ void bind_queues(py::module_& module) {
              shape.slots = slots == 0 ? depth - 1 : slots;
              shape.slot_bytes = slot_bytes;
              shape.block_bytes = block_bytes;
+             shape.doorbell_stride = doorbell_stride;
              return std::make_shared<QueueMemory>(shape);
            }),
            py::kw_only(), py::arg("leased_pairs") = 1, py::arg("shared_pairs") = 1, py::arg("depth") = 256,
-           py::arg("slots") = 0, py::arg("slot_bytes") = 4096, py::arg("block_bytes") = 512)
+           py::arg("slots") = 0, py::arg("slot_bytes") = 4096, py::arg("block_bytes") = 512,
+           py::arg("doorbell_stride") = 4)
       .def_property_readonly("leased_pairs", [](const QueueMemory& m) { return m.shape().leased_pairs; })
       .def_property_readonly("shared_pairs", [](const QueueMemory& m) { return m.shape().shared_pairs; })
       .def_property_readonly("depth", [](const QueueMemory& m) { return m.shape().depth; })
       .def_property_readonly("slots", [](const QueueMemory& m) { return m.shape().slots; })
       .def_property_readonly("slot_bytes", [](const QueueMemory& m) { return m.shape().slot_bytes; })
       .def_property_readonly("block_bytes", [](const QueueMemory& m) { return m.shape().block_bytes; })
+      .def_property_readonly("doorbell_stride",
+                             [](const QueueMemory& m) { return m.shape().doorbell_stride; })
       .def_property_readonly(
           "flags_bytes",
           [](const QueueMemory& m) { return QueueFlags::bytes(m.shape().depth, m.shape().slots); })

@@ -89,9 +89,6 @@ void QueueMemory::place(const QueuePlace& place) {
           "so that the memory ends below 2^64");
   require(place.first_queue >= 1 && place.first_queue + shape_.pairs() - 1 <= kMostPairs, "the first queue",
           place.first_queue, "1 to 65,534, as the last");
-  // The memory has doorbells for queues from 1 on.
-  require(place.doorbells != nullptr || place.first_queue == 1, "the first queue", place.first_queue,
-          "1 where doorbells are in the memory");
   place_ = place;
   bus_ = place.bus != 0 ? place.bus : reinterpret_cast<std::uint64_t>(address_);
   write_lists();
@@ -112,12 +109,17 @@ std::uint32_t* QueueMemory::doorbell(std::uint32_t offset) const {
                                           offset);
 }
 
+// In the memory pair 0 has the first doorbells after the admin queue's, whatever its number.
+std::uint32_t QueueMemory::doorbell_number(std::uint32_t pair) const {
+  return place_.doorbells != nullptr ? queue_id(pair) : pair + 1;
+}
+
 std::uint32_t* QueueMemory::tail_doorbell(std::uint32_t pair) const {
-  return doorbell(tail_doorbell_offset(queue_id(pair), shape_.doorbell_stride));
+  return doorbell(tail_doorbell_offset(doorbell_number(pair), shape_.doorbell_stride));
 }
 
 std::uint32_t* QueueMemory::head_doorbell(std::uint32_t pair) const {
-  return doorbell(head_doorbell_offset(queue_id(pair), shape_.doorbell_stride));
+  return doorbell(head_doorbell_offset(doorbell_number(pair), shape_.doorbell_stride));
 }
 
 std::array<QueueRegion, 4> QueueMemory::regions(bool writes) const {
@@ -200,6 +202,7 @@ QueuePoolView QueueMemory::make_pool(std::span<std::byte> staging, std::byte* ri
     view.prp_list_bytes = list_bytes_;
     view.block_bytes = shape_.block_bytes;
     view.id = queue_id(pair);
+    view.read_only = place_.read_only ? 1 : 0;
     std::memcpy(staging.data() + pair * sizeof view, &view, sizeof view);
     QueueFlags(staging.data() + flags_at + pair * flags_stride(shape_), view.depth, view.slots).initialise();
   }

@@ -31,6 +31,7 @@ struct QueuePlace {
   std::byte* doorbells =
       nullptr;  ///< A drive's registers from 1000h on, as mapped here. nullptr: in the memory.
   std::uint32_t first_queue = 1;  ///< Queue id of pair 0.
+  bool read_only = false;         ///< Nothing but reads is to reach the controller.
 };
 
 /// What a controller does with a part of the memory.
@@ -106,6 +107,7 @@ class QueueMemory {
 
  private:
   void write_lists();
+  std::uint32_t doorbell_number(std::uint32_t pair) const;
   std::uint32_t* doorbell(std::uint32_t offset) const;
   std::size_t landing_bytes() const { return std::size_t{shape_.pairs()} * shape_.slots * shape_.slot_bytes; }
 

@@ -17,7 +17,7 @@ from bamquery.storage.fragments.stored_buffers import stored_buffers
 from bamquery.storage.statistics.parts import PART_ROWS, PARTS
 from bamquery.storage.tables.snapshot import Snapshot
 from tests.devices.scan_cases import check, column, compare, run
-from tests.packed_steps import has_parts
+from tests.packed.steps import has_parts
 from tests.stored import stored
 
 ROWS = 40_000

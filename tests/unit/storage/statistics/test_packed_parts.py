@@ -20,7 +20,7 @@ from bamquery.storage.readers.mapped_reader import MappedReader
 from bamquery.storage.statistics.packed_parts import packed_part_types
 from bamquery.storage.statistics.parts import PART_ROWS, PARTS
 from bamquery.storage.statistics.vectors_file import vectors_file
-from tests.packed_steps import misplaced_part
+from tests.packed.steps import misplaced_part
 from tests.unit.storage.random_columns import written
 
 ROWS = 20 * 1024 + 300

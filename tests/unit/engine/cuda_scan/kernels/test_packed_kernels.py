@@ -18,7 +18,7 @@ from bamquery.storage.encodings.packed.parameters import (
     RAW,
     UNSCALED,
 )
-from tests.packed_vectors import Vector, packed, raw
+from tests.packed.vectors import Vector, packed, raw
 from tests.unit.engine.cuda_scan.emulator import Emulator
 from tests.unit.engine.cuda_scan.fake_gpu import FakeMemory
 

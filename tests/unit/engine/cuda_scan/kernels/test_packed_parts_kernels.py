@@ -10,8 +10,8 @@ import pytest
 
 from bamquery import _native
 from bamquery.storage.encodings.packed.parameters import DECIMAL, INTEGER, UNSCALED
-from tests.packed_steps import PART_ROWS, PARTS, code_value, has_parts, misplaced_part
-from tests.packed_vectors import Vector, packed
+from tests.packed.steps import PART_ROWS, PARTS, code_value, has_parts, misplaced_part
+from tests.packed.vectors import Vector, packed
 from tests.unit.engine.cuda_scan.emulator import Emulator
 from tests.unit.engine.cuda_scan.fake_gpu import FakeMemory
 from tests.unit.engine.cuda_scan.kernels.test_packed_kernels import (

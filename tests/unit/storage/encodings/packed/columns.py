@@ -13,7 +13,7 @@ from bamquery import _native
 from bamquery.storage.encodings.packed.parameters import PACKED_VECTOR
 from bamquery.storage.format.layout import VECTOR_ROWS
 from docs.tools.packed_decoder import decode_vector
-from tests.packed_parameters import WIDTHS, find_fault, payload_bytes
+from tests.packed.parameters import WIDTHS, find_fault, payload_bytes
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float32", "float64")

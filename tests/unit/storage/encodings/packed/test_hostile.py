@@ -6,7 +6,7 @@ import pytest
 from bamquery import _native
 from bamquery.storage.encodings.packed import parameters as known
 from bamquery.storage.encodings.packed.parameters import PACKED_VECTOR, has_nulls
-from tests.packed_parameters import column_fault, find_fault, payload_bytes, referring_rows
+from tests.packed.parameters import column_fault, find_fault, payload_bytes, referring_rows
 from tests.unit.storage.encodings.packed.columns import KINDS, Packed, assert_same, decoded_type, pack
 
 GUARD = 64

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bamquery import _native
-from tests.packed_parameters import payload_bytes
-from tests.packed_steps import (
+from tests.packed.parameters import payload_bytes
+from tests.packed.steps import (
     LAST_STEP,
     PART_ROWS,
     PARTS,

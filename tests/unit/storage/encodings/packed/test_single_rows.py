@@ -11,7 +11,7 @@ from bamquery.storage.format.layout import LOAD_BYTES, VECTOR_ROWS
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.readers.block_reader import BlockReader, ReadCounters
 from bamquery.storage.readers.opening import open_blocks
-from tests.packed_parameters import payload_bytes
+from tests.packed.parameters import payload_bytes
 from tests.unit.storage.random_columns import written
 
 ROWS = 256 * VECTOR_ROWS

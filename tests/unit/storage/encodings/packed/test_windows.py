@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bamquery.storage.encodings.packed.parameters import escapes
-from tests.packed_parameters import has_short_escapes
+from tests.packed.parameters import has_short_escapes
 from tests.unit.storage.encodings.packed.columns import pack
 
 ROWS = 1024

@@ -1,0 +1,42 @@
+"""The machine that QEMU makes: its command line but for drives and the host's files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A guest without its drives.
+
+    Attributes:
+        memory_mb: MiB.
+        processors: of the guest.
+        has_iommu: a virtual one of Intel's, addresses of 39 bits, interrupts remapped.
+        kernel_options: more for the kernel's command line.
+        options: more for QEMU's.
+    """
+
+    memory_mb: int = 1024
+    processors: int = 2
+    has_iommu: bool = True
+    kernel_options: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+    def arguments(self, image: Path, initramfs: Path, logs: Path, accelerator: str) -> list[str]:
+        """QEMU's; in `logs` the kernel's lines go to `console.log`, what steps print to `output.log`."""
+        kernel = ["console=ttyS0", "panic=-1", "quiet", "loglevel=5", *self.kernel_options]
+        devices = ["isa-debug-exit,iobase=0xf4,iosize=4"]
+        if self.has_iommu:
+            kernel.append("intel_iommu=on")
+            devices.append("intel-iommu,intremap=on,caching-mode=on")  # before those that it is for
+        return [
+            *("-accel", accelerator, "-cpu", "max", "-machine", "q35,kernel-irqchip=split"),
+            *("-smp", str(self.processors), "-m", f"{self.memory_mb}M"),
+            *("-nodefaults", "-no-reboot", "-display", "none"),
+            *("-serial", f"file:{logs / 'console.log'}", "-serial", f"file:{logs / 'output.log'}"),
+            *("-kernel", str(image), "-initrd", str(initramfs), "-append", " ".join(kernel)),
+            *(word for device in devices for word in ("-device", device)),
+            *self.options,
+        ]

@@ -143,6 +143,32 @@ def table_of(report: Report) -> Table:
     return table
 
 
+def drive_table_of(report: Report) -> Table | None:
+    """One row for each drive's namespace, path and run; None where there were none."""
+    rows = [(run, figures) for run in report.runs for figures in run.figures if figures.drives]
+    if not rows:
+        return None
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    if report.sweep:
+        table.add_column(report.sweep, justify="right", no_wrap=True)
+    table.add_column("namespace", no_wrap=True)
+    for header in ("commands", "GB", "errors", "doorbell writes", "per command"):
+        table.add_column(header, justify="right", no_wrap=True)
+    for run, figures in rows:
+        for drive in figures.drives:
+            share = drive.doorbell_writes / drive.commands if drive.commands else 0.0
+            table.add_row(
+                *([run.swept] if report.sweep else []),
+                drive.namespace,
+                f"{drive.commands:,}",
+                f"{drive.bytes / 1e9:.3f}",
+                f"{drive.errors:,}",
+                f"{drive.doorbell_writes:,}",
+                f"{share:.3f}",
+            )
+    return table
+
+
 def notes_of(report: Report) -> list[str]:
     """What one has to know beside the table, each thing once."""
     lines = [

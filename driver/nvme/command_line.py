@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from bamquery.driver.machine import Machine
@@ -19,8 +20,9 @@ from bamquery.driver.nvme.binding import (
     unbind,
     unbind_steps,
 )
-from bamquery.driver.nvme.drives import Drive
+from bamquery.driver.nvme.drives import Drive, find_drive
 from bamquery.driver.nvme.listing import list_as_dict, list_as_lines
+from bamquery.driver.nvme.obstacles import find_obstacles
 from bamquery.driver.nvme.sysfs import Sysfs
 from bamquery.errors import BamQueryError
 from bamquery.text.terminal import escape_line
@@ -91,6 +93,21 @@ def unbind_drive(options: argparse.Namespace, machine: Machine, sysfs: Sysfs | N
     return OK
 
 
+def test_drive(options: argparse.Namespace, machine: Machine) -> int:
+    """`bamquery nvme test ADDRESS [--json FILE] [--blocks N] [--nsid N]`."""
+    place = find_drive(machine, options.address)
+    if obstacles := find_obstacles(machine, place):
+        raise BamQueryError(f"{place} cannot be tested: {'; '.join(map(str, obstacles))}")
+    if not place.is_bound:
+        raise BamQueryError(
+            f"{place} is driven by {place.driver or 'nobody'} → bamquery nvme bind {place.address}"
+        )
+    # Only here: the rest needs no native code, and nothing of benchmarks.
+    from bamquery.driver.nvme.trial_command import run_test  # noqa: PLC0415
+
+    return run_test(machine, place, nsid=options.nsid, blocks=options.blocks, json_file=options.json)
+
+
 def _plan(drives: Sequence[Drive], steps: Iterable[Step], what: str) -> Iterable[str]:
     for drive in drives:
         spaces = ", ".join(f"{namespace.name} not in use" for namespace in drive.namespaces)
@@ -137,10 +154,26 @@ def _add_unbind(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, and leave it")
 
 
+def _add_test(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("address", metavar="ADDRESS", help="on the PCI bus, 0000:5e:00.0")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the report, which one can send")
+    parser.add_argument(
+        "--blocks", metavar="N", type=_positive, default=1_000_000, help="read twice and compared (1000000)"
+    )
+    parser.add_argument("--nsid", metavar="N", type=_positive, help="the namespace (the first that is taken)")
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 1 << 32:
+        raise argparse.ArgumentTypeError(f"{text!r}: it takes a whole number from 1 on")
+    return int(text)
+
+
 Command = tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace, Machine], int], str]
 
 _COMMANDS: Final[Mapping[str, Command]] = {
     "list": (_add_list, list_drives, "Drives, what uses them, and what is in the way of handing them over."),
     "bind": (_add_bind, bind_drives, "Hand a drive to user space: says what it does and how to undo it."),
+    "test": (_add_test, test_drive, "Read a drive that was handed over, and report: writes nothing."),
     "unbind": (_add_unbind, unbind_drive, "Give a drive back to the kernel."),
 }

@@ -24,8 +24,8 @@ def checks_of(boot: Boot) -> Callable[..., None]:
         outcome = outcome_of(boot)
         found = verdict(boot, outcome, check)
         if check == Check():
-            crashed = "; QEMU crashed before, and it was run again" if outcome.crashes else ""
-            record_property("guest", f"{boot.name}: {found.words.splitlines()[0]}{crashed}")
+            before = f"; run again, as {outcome.before}" if outcome.before else ""
+            record_property("guest", f"{boot.name}: {found.words.splitlines()[0]}{before}")
         if found.kind == "skip":
             pytest.skip(found.words)
         assert found.kind == "ok", found.words

@@ -10,8 +10,7 @@ namespace bamquery {
 template <typename Queue, typename = void>
 inline constexpr bool kOfDrives = false;
 template <typename Queue>
-inline constexpr bool
-    kOfDrives<Queue, decltype(static_cast<void>(static_cast<Queue*>(nullptr)->lba_bytes(0u)))> = true;
+inline constexpr bool kOfDrives<Queue, decltype(static_cast<void>(&Queue::lba_bytes))> = true;
 
 /// The queue pair of a drive; a queue that is one drive's is its own.
 template <typename Queue>

@@ -8,7 +8,7 @@ BenchRings::BenchRings(QueueMemory& memory, Controller& controller, std::uint32_
       nsid_(nsid),
       deadline_ns_(deadline_ns),
       served_by_clients_(served_by_clients),
-      first_queue_(memory.queue_id(0)),
+      first_queue_(controller.first_queue()),
       pool_memory_(allocate_aligned(memory.pool_bytes())),
       pool_(memory.make_pool({pool_memory_.get(), memory.pool_bytes()})),
       activity_(controller) {}

@@ -197,7 +197,7 @@ CpuQueueClient::Counts CpuQueueClient::settle() {
     const QueuePairView& view = pool_.pairs[number];
     // Nobody leases it: its flags are where they rest.
     const QueuePair<Scope::kBlock> pair(view, view.flags);
-    controller_.service(view.id - 1u);
+    controller_.service(number);
     pair.sweep();
     const QueueHeader& header = pair.flags().header();
     counts.errors += header.errors;

@@ -46,10 +46,17 @@ class CpuQueueClient::Call {
 
   // `to` and `from` are null where nothing is to be copied that way.
   void run(std::uint64_t lba, std::byte* to, const std::byte* from, std::size_t bytes) {
-    begin(lba);
+    const std::uint32_t block = client_.memory_.shape().block_bytes;
+    run_pieces([lba, block](std::size_t at) { return lba + at / block; }, to, from, bytes,
+               client_.memory_.shape().slot_bytes);
+  }
+
+  // Pieces of `most` bytes; the one at byte `at` is of the block `lba_of(at)` and those behind it.
+  template <typename LbaOf>
+  void run_pieces(LbaOf lba_of, std::byte* to, const std::byte* from, std::size_t bytes, std::size_t most) {
+    begin(lba_of(0));
     const ServicedPair<Scope::kBlock> pair(lease_.pair(), client_.controller_);
     const std::uint32_t block = client_.memory_.shape().block_bytes;
-    const std::size_t most = client_.memory_.shape().slot_bytes;
     std::size_t at = 0;
     bool more = true;
     while (error_.ok() && (more || !pending_.empty())) {
@@ -58,7 +65,7 @@ class CpuQueueClient::Call {
       while (more && acquire(pair, lba + at / block, slot)) {
         const std::size_t piece = std::min(most, bytes - at);
         if (from != nullptr) std::memcpy(pair.landing(slot), from + at, piece);
-        const Request request{opcode_, nsid_, lba + at / block, static_cast<std::uint32_t>(piece / block)};
+        const Request request{opcode_, nsid_, lba_of(at), static_cast<std::uint32_t>(piece / block)};
         pending_.push_back({slot, request.lba, to == nullptr ? nullptr : to + at, piece});
         pair.issue(Silent{}, true, slot, request);  // the wait says the same
         at += piece;
@@ -178,6 +185,18 @@ void CpuQueueClient::read(std::uint32_t nsid, std::uint64_t lba, std::span<std::
   Call(*this, Opcode::kRead, nsid, deadline, interrupt).run(lba, to.data(), nullptr, to.size());
 }
 
+void CpuQueueClient::read_places(std::uint32_t nsid, std::span<const std::uint64_t> lbas,
+                                 std::span<std::byte> to, Deadline deadline, const Interrupt& interrupt) {
+  const std::size_t each = lbas.empty() ? 0 : to.size() / lbas.size();
+  if (each == 0 || each * lbas.size() != to.size() || each % memory_.shape().block_bytes != 0 ||
+      each > memory_.shape().slot_bytes) {
+    throw std::invalid_argument("places are of equally many whole blocks, no more than a command moves");
+  }
+  Call(*this, Opcode::kRead, nsid, deadline, interrupt)
+      .run_pieces([lbas, each](std::size_t at) { return lbas[at / each]; }, to.data(), nullptr, to.size(),
+                  each);
+}
+
 void CpuQueueClient::write(std::uint32_t nsid, std::uint64_t lba, std::span<const std::byte> from,
                            Deadline deadline, const Interrupt& interrupt) {
   if (from.empty() || from.size() % memory_.shape().block_bytes != 0) {
@@ -196,7 +215,7 @@ CpuQueueClient::Counts CpuQueueClient::settle() {
     const QueuePairView& view = pool_.pairs[number];
     // Nobody leases it: its flags are where they rest.
     const QueuePair<Scope::kBlock> pair(view, view.flags);
-    controller_.service(view.id - 1u);
+    controller_.service(number);
     pair.sweep();
     const QueueHeader& header = pair.flags().header();
     counts.errors += header.errors;

@@ -11,7 +11,7 @@ template <Scope kScope>
 class ServicedPair {
  public:
   ServicedPair(const QueuePair<kScope>& pair, Controller& controller)
-      : pair_(pair), controller_(&controller) {}
+      : pair_(pair), controller_(&controller), number_(pair.view().id - controller.first_queue()) {}
 
   Status acquire_slot(Deadline deadline, std::uint32_t& slot) const {
     for (Backoff wait;; wait.pause()) {
@@ -73,10 +73,11 @@ class ServicedPair {
  private:
   static constexpr std::uint64_t kDiskWaitNs = 100'000;
 
-  bool service(std::uint64_t wait_ns) const { return controller_->service(pair_.view().id - 1u, wait_ns); }
+  bool service(std::uint64_t wait_ns) const { return controller_->service(number_, wait_ns); }
 
   QueuePair<kScope> pair_;
   Controller* controller_;
+  std::uint32_t number_;  ///< Of the pair, from 0 on.
 };
 
 }  // namespace bamquery

@@ -1138,7 +1138,7 @@ class CpuPageCache:
     """See bamquery.driver.array.PageCache, which says what the members do."""
 
     def __init__(
-        self, memory: QueueMemory, controller: Controller, *, page_count: int, page_bytes: int
+        self, sources: tuple[tuple[QueueMemory, Controller], ...], *, page_count: int, page_bytes: int
     ) -> None: ...
     def flush(self, timeout: float) -> None: ...
     def statistics(self) -> dict[str, int]: ...
@@ -1153,7 +1153,8 @@ class CpuArray:
         self,
         cache: CpuPageCache,
         *,
-        nsid: int,
+        members: list[tuple[int, int]],
+        stripe_bytes: int,
         offset: int,
         count: int,
         element_bytes: int,
@@ -1170,10 +1171,11 @@ class CpuArray:
     def write(self, first: int, values: Buffer) -> None: ...
     def flush(self, timeout: float) -> None: ...
 
-def array_functions(element_bytes: int) -> tuple[int, int, int, int, int]:
+def array_functions(element_bytes: int) -> tuple[int, int, int, int, int, int]:
     """Addresses of C functions: read (array, index), write (array, index, bits), and how it went.
 
-    The last three take nothing: this thread's last status (SCT << 8 | SC), and where it failed (nsid, LBA).
+    The last four take nothing: this thread's last status (SCT << 8 | SC), and where it failed (nsid, LBA,
+    which of several drives).
     """
 
 def page_cache_bytes(*, page_count: int, page_bytes: int, block_bytes: int) -> int:

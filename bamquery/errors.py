@@ -237,14 +237,24 @@ class NvmeError(StorageError):
         lba: its block at which the command began.
         sct: the status code type.
         sc: the status code.
+        drive: which of several it was, from 0 on; -1 where there is one.
     """
 
-    def __init__(
-        self, message: str, nsid: int, lba: int, sct: int, sc: int, *, path: str | Path | None = None
+    def __init__(  # noqa: PLR0917 (see drive)
+        self,
+        message: str,
+        nsid: int,
+        lba: int,
+        sct: int,
+        sc: int,
+        drive: int = -1,  # positional, since compiled code raises with such arguments only
+        *,
+        path: str | Path | None = None,
     ) -> None:
         """Name in the message what the command was for; where it was and how it ended follow."""
-        self.nsid, self.lba, self.sct, self.sc = nsid, lba, sct, sc
-        super().__init__(f"{message} (namespace {nsid}, LBA {lba}, status {sct:x}h/{sc:02x}h)", path)
+        self.nsid, self.lba, self.sct, self.sc, self.drive = nsid, lba, sct, sc, drive
+        which = f"drive {drive}, " if drive >= 0 else ""
+        super().__init__(f"{message} ({which}namespace {nsid}, LBA {lba}, status {sct:x}h/{sc:02x}h)", path)
 
 
 class CorruptionError(StorageError):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -23,19 +25,28 @@ _SIZES: Final = (1, 2, 4, 8)
 class PageCache:
     """A fixed number of pages in memory, shared by all arrays that are made over it.
 
-    The controller's rings are fresh, and are this cache's alone. Threads may use it at the same time.
+    The controllers' rings are fresh, and are this cache's alone. Threads may use it at the same time.
     """
 
-    def __init__(self, controller: Controller, *, pages: int, page_bytes: int = 4096) -> None:
+    def __init__(
+        self, controllers: Controller | Sequence[Controller], *, pages: int, page_bytes: int = 4096
+    ) -> None:
         """Take memory for `pages` pages of `page_bytes`: a power of two, not above the queue pairs' slots.
 
+        Args:
+            controllers: one, or several, whose places here are the numbers of their drives; up to 256. Their
+                blocks may differ in size.
+            pages: at least one.
+            page_bytes: at least a block.
+
         Raises:
-            ValueError: such pages do not fit the controller's queue pairs, or there are no shared ones.
+            ValueError: such pages do not fit a controller's queue pairs, or there are no shared ones.
         """
-        self.controller = controller
+        several = (controllers,) if isinstance(controllers, Controller) else tuple(controllers)
+        self.controllers: Final = several
         self.page_bytes = page_bytes
         self.native = _native.CpuPageCache(
-            controller.memory, controller.native, page_count=pages, page_bytes=page_bytes
+            tuple((one.memory, one.native) for one in several), page_count=pages, page_bytes=page_bytes
         )
 
     def flush(self, timeout: float = TIMEOUT) -> None:
@@ -47,8 +58,23 @@ class PageCache:
         return self.native.statistics()
 
 
+@dataclass(frozen=True)
+class Striped:
+    """Namespaces as one address space: stripe s is the (s // n)th of namespace s % n.
+
+    It ends with the last stripe that the smallest of them has whole.
+
+    Attributes:
+        members: of each the drive, as the cache numbers its controllers, and the nsid; any order.
+        stripe_bytes: a power of two pages of the cache, so that no page is split.
+    """
+
+    members: Sequence[tuple[int, int]]
+    stripe_bytes: int = 64 << 10
+
+
 class Array(Closeable):
-    """`count` numbers from byte `offset` of a namespace on.
+    """`count` numbers from byte `offset` of a namespace on, or of several that are striped.
 
     Threads may read and write at the same time: an element is never torn, and elements are in no order with
     each other. Writes reach the namespace when their page makes room for another, and at the latest by
@@ -62,7 +88,7 @@ class Array(Closeable):
     def __init__(
         self,
         cache: PageCache,
-        nsid: int,
+        nsid: int | Striped,
         dtype: npt.DTypeLike,
         count: int,
         *,
@@ -74,7 +100,7 @@ class Array(Closeable):
 
         Args:
             cache: through which pages come.
-            nsid: the namespace.
+            nsid: the namespace, of the cache's first controller; or several as one.
             dtype: an integer or floating-point number of 8 to 64 bits.
             count: of elements.
             offset: of the first byte; a multiple of the element's size.
@@ -82,16 +108,18 @@ class Array(Closeable):
             timeout: seconds for one access.
 
         Raises:
-            ValueError: the elements do not lie within the namespace, or are no such numbers.
+            ValueError: the elements do not lie within the namespaces, or are no such numbers.
         """
         self.dtype: Final = element_type(dtype)
         self.cache: Final = cache
         self._count = count
         self._timeout = timeout
         self._writable = writable
+        place = nsid if isinstance(nsid, Striped) else Striped([(0, nsid)])
         self._native: _native.CpuArray | None = _native.CpuArray(
             cache.native,
-            nsid=nsid,
+            members=list(place.members),
+            stripe_bytes=place.stripe_bytes,
             offset=offset,
             count=count,
             element_bytes=self.dtype.itemsize,
@@ -143,7 +171,10 @@ class Array(Closeable):
             self._open().scatter(places[at : at + _CHUNK], given[at : at + _CHUNK])
 
     def flush(self) -> None:
-        """Write back all dirty pages of the cache, and make them durable in this namespace."""
+        """Write back all dirty pages of the cache, and make them durable in these namespaces.
+
+        What one drive refuses does not keep the others from it.
+        """
         self._open().flush(self._timeout)
 
     def statistics(self) -> dict[str, int]:

@@ -75,8 +75,8 @@ def _unbox_array(array: ArrayType, value: Any, context: Any) -> Any:
 
 
 @functools.cache
-def _functions(element_bytes: int) -> tuple[Any, Any, Any, Any, Any]:
-    read, write, failed, nsid, lba = _native.array_functions(element_bytes)
+def _functions(element_bytes: int) -> tuple[Any, Any, Any, Any, Any, Any]:
+    read, write, failed, nsid, lba, drive = _native.array_functions(element_bytes)
     place = (ctypes.c_uint64, ctypes.c_int64)
     return (
         ctypes.CFUNCTYPE(ctypes.c_uint64, *place)(read),
@@ -84,6 +84,7 @@ def _functions(element_bytes: int) -> tuple[Any, Any, Any, Any, Any]:
         ctypes.CFUNCTYPE(ctypes.c_uint32)(failed),
         ctypes.CFUNCTYPE(ctypes.c_uint32)(nsid),
         ctypes.CFUNCTYPE(ctypes.c_uint64)(lba),
+        ctypes.CFUNCTYPE(ctypes.c_int32)(drive),
     )
 
 
@@ -105,7 +106,7 @@ def _len(array: Any) -> Callable[..., Any] | None:
 def _getitem(array: Any, index: Any) -> Callable[..., Any] | None:
     if not isinstance(array, ArrayType) or not isinstance(index, types.Integer):
         return None
-    read, _, failed, nsid, lba = _functions(array.element_bytes)
+    read, _, failed, nsid, lba, drive = _functions(array.element_bytes)
     dtype = array.dtype
 
     def get(array: Any, index: Any) -> Any:
@@ -114,7 +115,7 @@ def _getitem(array: Any, index: Any) -> Callable[..., Any] | None:
         if status == _OUT_OF_BOUNDS:
             raise IndexError("the array has no such element")
         if status != 0:
-            raise NvmeError("read failed", nsid(), lba(), status >> 8, status & 255)
+            raise NvmeError("read failed", nsid(), lba(), status >> 8, status & 255, drive())
         return _from_bits(word, dtype)
 
     return get
@@ -124,7 +125,7 @@ def _getitem(array: Any, index: Any) -> Callable[..., Any] | None:
 def _setitem(array: Any, index: Any, value: Any) -> Callable[..., Any] | None:
     if not isinstance(array, ArrayType) or not isinstance(index, types.Integer):
         return None
-    _, write, failed, nsid, lba = _functions(array.element_bytes)
+    _, write, failed, nsid, lba, drive = _functions(array.element_bytes)
     dtype = array.dtype
 
     def put(array: Any, index: Any, value: Any) -> None:
@@ -133,6 +134,6 @@ def _setitem(array: Any, index: Any, value: Any) -> Callable[..., Any] | None:
         if status == _OUT_OF_BOUNDS:
             raise IndexError("the array has no such element")
         if status != 0:
-            raise NvmeError("write failed", nsid(), lba(), status >> 8, status & 255)
+            raise NvmeError("write failed", nsid(), lba(), status >> 8, status & 255, drive())
 
     return put

@@ -14,6 +14,7 @@ struct ErrorRecord {
   uint32_t blocks;
   uint16_t status;  ///< Status::code
   uint8_t opcode;
+  uint8_t drive;  ///< Request::drive
 };
 static_assert(sizeof(ErrorRecord) == 24);
 
@@ -25,6 +26,7 @@ BAMQUERY_CORE void record_error(ErrorRecord* record, const Request& request, Sta
   record->blocks = request.blocks;
   record->status = status.code;
   record->opcode = static_cast<uint8_t>(request.opcode);
+  record->drive = static_cast<uint8_t>(request.drive);
 }
 
 }  // namespace bamquery

@@ -92,7 +92,8 @@ struct Request {
   Opcode opcode;
   uint32_t nsid;
   uint64_t lba;
-  uint32_t blocks;  ///< 1 to 65,536; 0 for a flush.
+  uint32_t blocks;     ///< 1 to 65,536; 0 for a flush.
+  uint32_t drive = 0;  ///< Which of the pools at hand reaches the namespace.
 };
 
 }  // namespace bamquery

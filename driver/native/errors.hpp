@@ -34,16 +34,19 @@ class CorruptionError : public StorageError {
 class NvmeError : public StorageError {
  public:
   NvmeError(std::string path, const std::string& message, std::uint32_t nsid, std::uint64_t lba,
-            Status status)
-      : StorageError(std::move(path), message), nsid_(nsid), lba_(lba), status_(status) {}
+            Status status, int drive = -1)
+      : StorageError(std::move(path), message), nsid_(nsid), lba_(lba), status_(status), drive_(drive) {}
   std::uint32_t nsid() const noexcept { return nsid_; }
   std::uint64_t lba() const noexcept { return lba_; }
   Status status() const noexcept { return status_; }
+  /// Which of several drives it was; -1 where there is one.
+  int drive() const noexcept { return drive_; }
 
  private:
   std::uint32_t nsid_;
   std::uint64_t lba_;
   Status status_;
+  int drive_;
 };
 
 /// The StorageError for a failed system call: `action` and what the error number means.

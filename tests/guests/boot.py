@@ -11,8 +11,9 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Final
 
@@ -20,7 +21,7 @@ from tests.guests import drives as nvme
 from tests.guests.accelerator import accelerator
 from tests.guests.contents import archive
 from tests.guests.host_files import shared
-from tests.guests.kernel import CLOUD, Kernel
+from tests.guests.kernel import Kernel, cloud_kernel
 from tests.guests.machine import Machine
 from tests.guests.packages import CACHE, qemu
 from tests.guests.results import StepLog, parse
@@ -43,7 +44,7 @@ class Boot:
         steps: run one after the other, whatever comes of them.
         driver: the guest's driver that gets the drives before the first step: `vfio-pci`, `nvme`, `none`.
         machine: the rest of it.
-        kernel: packages, the first of which that apt has is taken.
+        kernel: gets its kernel.
         seconds: after which QEMU is ended.
     """
 
@@ -52,7 +53,7 @@ class Boot:
     steps: tuple[Step, ...]
     driver: str = "vfio-pci"
     machine: Machine = field(default_factory=Machine)
-    kernel: tuple[str, ...] = CLOUD
+    kernel: Callable[[], Kernel] = cloud_kernel
     seconds: int = 170
 
     def addresses(self) -> list[str]:
@@ -70,14 +71,14 @@ class Outcome:
         seconds: that QEMU ran.
         folder: with `console.log` (the kernel's lines), `output.log` (the steps'), `qemu.log`, `command`, and
             the drives' images as the guest left them.
-        crashes: runs before that ended because QEMU crashed.
+        before: why it was run again: what became of the first run, whose logs are beside, in `NAME.before`.
     """
 
     status: int | None
     steps: dict[str, StepLog]
     seconds: float
     folder: Path
-    crashes: int = 0
+    before: str = ""
 
     def why_not_finished(self) -> str | None:
         """Words for whoever reads that it failed; None where all steps ran."""
@@ -86,7 +87,7 @@ class Outcome:
         if self.status is None:
             what = f"no end after {self.seconds:.0f} s"
         elif self.status == CRASHED:
-            what = "QEMU crashed, twice"
+            what = "QEMU crashed"
         elif self.status == 0:
             what = "the guest stopped by itself: a panic, or its init ended"
         else:
@@ -96,18 +97,29 @@ class Outcome:
 
 
 def run(boot: Boot) -> Outcome:
-    """Boot it, once more where QEMU itself crashed: QEMU 7.2 does where controllers are reset under load.
+    """Boot it, once more where that failed by no fault of what runs in it, and say so.
+
+    QEMU 7.2 crashes where controllers are reset under load. In rare boots the kernel panics before init.
 
     Raises:
         GuestsUnavailableError: guests cannot run here.
     """
-    outcome = _run(boot, crashes=0)
-    return _run(boot, crashes=1) if outcome.status == CRASHED else outcome
+    outcome = _run(boot)
+    if outcome.status == CRASHED:
+        before = "QEMU crashed"
+    elif outcome.status == 0 and not (outcome.folder / "output.log").read_text("utf-8", "replace"):
+        before = "the kernel stopped before init"
+    else:
+        return outcome
+    kept = outcome.folder.with_name(f"{boot.name}.before")
+    shutil.rmtree(kept, ignore_errors=True)
+    outcome.folder.rename(kept)
+    return replace(_run(boot), before=before)
 
 
-def _run(boot: Boot, crashes: int) -> Outcome:
+def _run(boot: Boot) -> Outcome:
     emulator = qemu()
-    kernel = Kernel.of(boot.kernel)
+    kernel = boot.kernel()
     folder = CACHE / "logs" / boot.name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -124,7 +136,7 @@ def _run(boot: Boot, crashes: int) -> Outcome:
         status, seconds = emulate([*command, *more], boot.seconds, folder / "command", log)
     output = folder / "output.log"
     said = output.read_text("utf-8", "replace") if output.exists() else ""
-    return Outcome(status, parse(said), seconds, folder, crashes)
+    return Outcome(status, parse(said), seconds, folder)
 
 
 def emulate(command: list[str], seconds: float, script: Path, log: IO[str]) -> tuple[int | None, float]:

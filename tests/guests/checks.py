@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.guests.boot import Boot, Outcome, run
-from tests.guests.packages import GuestsUnavailableError
+from tests.guests.packages import GuestsUnavailableError, UntriedError
 from tests.guests.verdicts import Check, declared, verdict
 
 REQUIRED = "BAMQUERY_REQUIRE_GUESTS"
@@ -24,8 +24,8 @@ def checks_of(boot: Boot) -> Callable[..., None]:
         outcome = outcome_of(boot)
         found = verdict(boot, outcome, check)
         if check == Check():
-            crashed = "; QEMU crashed before, and it was run again" if outcome.crashes else ""
-            record_property("guest", f"{boot.name}: {found.words.splitlines()[0]}{crashed}")
+            before = f"; run again, as {outcome.before}" if outcome.before else ""
+            record_property("guest", f"{boot.name}: {found.words.splitlines()[0]}{before}")
         if found.kind == "skip":
             pytest.skip(found.words)
         assert found.kind == "ok", found.words
@@ -36,6 +36,8 @@ def checks_of(boot: Boot) -> Callable[..., None]:
 def outcome_of(boot: Boot) -> Outcome:
     """Of the boot, run when it is first asked for. The test is skipped where guests cannot run here."""
     found = _outcome(boot.name, lambda: run(boot))
+    if isinstance(found, UntriedError):
+        pytest.skip(str(found))
     if isinstance(found, GuestsUnavailableError):
         unavailable(str(found))
     if isinstance(found, Exception):

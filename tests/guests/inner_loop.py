@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--driver", default="vfio-pci", help="whose the drives are at first: nvme, none")
     parser.add_argument("--memory", type=int, default=1024, help="MiB of the guest (default: %(default)s)")
-    parser.add_argument("--processors", type=int, default=2, help="of the guest (default: %(default)s)")
+    parser.add_argument("--processors", type=int, default=1, help="of the guest (default: %(default)s)")
     parser.add_argument(
         "--seconds", type=int, default=120, help="that each step may take (default: %(default)s)"
     )

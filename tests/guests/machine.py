@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
+
+_PATIENT: Final = ("no_timer_check", "tsc=reliable", "nowatchdog")
+"""A guest's time stands still while others have the host's cores: kernels take that for broken timers."""
 
 
 @dataclass(frozen=True)
@@ -12,21 +16,21 @@ class Machine:
 
     Attributes:
         memory_mb: MiB.
-        processors: of the guest.
+        processors: of the guest; without KVM they take turns.
         has_iommu: a virtual one of Intel's, addresses of 39 bits, interrupts remapped.
         kernel_options: more for the kernel's command line.
         options: more for QEMU's.
     """
 
     memory_mb: int = 1024
-    processors: int = 2
+    processors: int = 1
     has_iommu: bool = True
     kernel_options: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
 
     def arguments(self, image: Path, initramfs: Path, logs: Path, accelerator: str) -> list[str]:
         """QEMU's; in `logs` the kernel's lines go to `console.log`, what steps print to `output.log`."""
-        kernel = ["console=ttyS0", "panic=-1", "quiet", "loglevel=5", *self.kernel_options]
+        kernel = ["console=ttyS0", "panic=-1", "quiet", "loglevel=5", *_PATIENT, *self.kernel_options]
         devices = ["isa-debug-exit,iobase=0xf4,iosize=4"]
         if self.has_iommu:
             kernel.append("intel_iommu=on")

@@ -140,8 +140,8 @@ void test_bounds() {
   // A page that the namespace's end cuts short.
   const ReadGuard last = ReadGuard::one(bench.cache, kAlone, {1, 1, 2}, bench.queue, kSoon);
   CHECK(last.status().ok() && last.bytes() == 512);
-  for (const PageId& wrong :
-       {PageId{0, 1, 0}, PageId{1 << 24, 1, 0}, PageId{1, 0, 0}, PageId{1, 3, 0}, PageId{1, 1, 1ull << 40}}) {
+  for (const PageId& wrong : {PageId{0, 1, 0}, PageId{1 << 16, 1, 0}, PageId{1, 1, 0, 256}, PageId{1, 0, 0},
+                              PageId{1, 3, 0}, PageId{1, 1, 1ull << 40}}) {
     CHECK(ReadGuard::one(bench.cache, kAlone, wrong, bench.queue, kSoon).status() == status::kTooLarge);
   }
 }

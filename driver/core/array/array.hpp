@@ -135,9 +135,8 @@ class Array {
 
   BAMQUERY_CORE void record(Access access, uint64_t at, Status status) {
     const PageId page = view_.extent.page(view_.cache, at);
-    const uint64_t lba = page.number * (view_.cache.page_bytes / view_.cache.block_bytes);
     const Opcode opcode = access == Access::kRead ? Opcode::kRead : Opcode::kWrite;
-    record_error(view_.errors, Request{opcode, page.nsid, lba, page.blocks}, status);
+    record_error(view_.errors, page_request(opcode, page, view_.cache, queue_), status);
   }
 
   const ArrayView& view_;

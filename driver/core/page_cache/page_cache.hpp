@@ -116,7 +116,7 @@ class PageCache {
       if (step == Step::kFind) step = insert(page, access, deadline, slot, status);
       const bool moves = step == Step::kLoad || step == Step::kClean;
       if (group.any(moves)) {
-        const PageTransfer transfer = moves ? plan(step, slot) : PageTransfer{};
+        const PageTransfer transfer = moves ? plan(step, slot, queue) : PageTransfer{};
         const Status moved = transfer_pages(group, transfer, queue, deadline);
         if (step == Step::kLoad) {
           status = moved;
@@ -245,13 +245,12 @@ class PageCache {
     return Step::kDone;
   }
 
-  BAMQUERY_CORE PageTransfer plan(Step step, uint32_t slot) const {
-    const uint64_t key = table_.read_key(slot);
-    const uint64_t number = key & (PageId::kMaxPages - 1);
-    const Request request{step == Step::kLoad ? Opcode::kRead : Opcode::kWrite,
-                          static_cast<uint32_t>(key >> PageId::kNumberBits),
-                          number * (view_.page_bytes / view_.block_bytes), view_.blocks[slot]};
-    return {true, request, page(slot), bytes(slot)};
+  template <typename Queue>
+  BAMQUERY_CORE PageTransfer plan(Step step, uint32_t slot, const Queue& queue) const {
+    PageId id = PageId::of_key(table_.read_key(slot));
+    id.blocks = view_.blocks[slot];
+    const Opcode opcode = step == Step::kLoad ? Opcode::kRead : Opcode::kWrite;
+    return {true, page_request(opcode, id, view_, queue), page(slot), bytes(slot)};
   }
 
   BAMQUERY_CORE void finish_load(uint32_t slot, Access access, const Request& request, Status status) {
@@ -294,7 +293,7 @@ class PageCache {
         }
       }
       if (group.any(mine)) {
-        const PageTransfer transfer = mine ? plan(Step::kClean, slot) : PageTransfer{};
+        const PageTransfer transfer = mine ? plan(Step::kClean, slot, queue) : PageTransfer{};
         const Status moved = transfer_pages(group, transfer, queue, deadline);
         if (mine) {
           status = moved;
@@ -315,7 +314,8 @@ class PageCache {
   /// What a key can say, and the namespace has.
   BAMQUERY_CORE bool fits(const PageId& page) const {
     return page.wanted() && page.nsid <= PageId::kMaxNsid && page.number < PageId::kMaxPages &&
-           page.blocks != 0 && page.blocks <= view_.page_bytes / view_.block_bytes;
+           page.drive < PageId::kMaxDrives && page.blocks != 0 &&
+           page.blocks <= view_.page_bytes / view_.block_bytes;
   }
 
   BAMQUERY_CORE SlotState state(uint32_t slot) const { return SlotState(view_.slots[slot].state); }

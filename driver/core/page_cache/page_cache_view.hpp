@@ -17,9 +17,10 @@ struct alignas(64) CacheCounters {
 static_assert(sizeof(CacheCounters) == 64);
 
 struct PageCacheConfig {
-  uint32_t page_count;   ///< 1 to 2^30 - 1.
-  uint32_t page_bytes;   ///< A power of two, at least block_bytes; at most a queue pair's slot_bytes.
-  uint32_t block_bytes;  ///< Of all namespaces whose pages are cached here: a power of two, at least 512.
+  uint32_t page_count;  ///< 1 to 2^30 - 1.
+  uint32_t page_bytes;  ///< A power of two, at least block_bytes; at most a queue pair's slot_bytes.
+  uint32_t
+      block_bytes;  ///< A power of two, at least 512: the smallest LBA of those whose pages are cached here.
 };
 
 /// All pointers lie in one block of memory; see make_page_cache().

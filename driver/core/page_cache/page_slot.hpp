@@ -12,20 +12,31 @@ enum class Access : uint8_t {
   kWrite,  ///< Read and write. Others may too; only the page's write-back is kept out.
 };
 
-/// A page of a namespace.
+/// A page of a namespace of a drive.
 struct PageId {
-  uint32_t nsid;    ///< 1 to kMaxNsid; 0: no page.
-  uint32_t blocks;  ///< Blocks the namespace has of this page: fewer than a full page's at its end.
-  uint64_t number;  ///< Below kMaxPages.
+  uint32_t nsid;  ///< 1 to kMaxNsid; 0: no page.
+  uint32_t
+      blocks;  ///< The cache's blocks that the namespace has of this page: fewer than a page's at its end.
+  uint64_t number;     ///< Below kMaxPages.
+  uint32_t drive = 0;  ///< Below kMaxDrives: see Request::drive.
 
   static constexpr uint32_t kNumberBits = 40;
-  static constexpr uint32_t kMaxNsid = (1u << (64 - kNumberBits)) - 1;
+  static constexpr uint32_t kNsidBits = 16;
+  static constexpr uint32_t kMaxNsid = (1u << kNsidBits) - 1;
   static constexpr uint64_t kMaxPages = uint64_t{1} << kNumberBits;
+  static constexpr uint32_t kMaxDrives = 1u << (64 - kNumberBits - kNsidBits);
 
   BAMQUERY_CORE static constexpr PageId none() { return {0, 0, 0}; }
   BAMQUERY_CORE constexpr bool wanted() const { return nsid != 0; }
   /// Never 0 for a page, so that a slot of zeros holds none.
-  BAMQUERY_CORE constexpr uint64_t key() const { return static_cast<uint64_t>(nsid) << kNumberBits | number; }
+  BAMQUERY_CORE constexpr uint64_t key() const {
+    return (static_cast<uint64_t>(drive) << kNsidBits | nsid) << kNumberBits | number;
+  }
+  /// Which page that is; but not how many blocks it has.
+  BAMQUERY_CORE static constexpr PageId of_key(uint64_t key) {
+    return {static_cast<uint32_t>(key >> kNumberBits) & kMaxNsid, 0, key & (kMaxPages - 1),
+            static_cast<uint32_t>(key >> (kNumberBits + kNsidBits))};
+  }
 };
 
 enum class Phase : uint8_t {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include "driver/core/nvme.hpp"
+#include "driver/core/page_cache/page_cache_view.hpp"
 #include "driver/core/platform.hpp"
+#include "driver/core/queues/drive_queues.hpp"
 #include "driver/core/queues/queue_pair.hpp"
 
 namespace bamquery {
@@ -14,6 +16,16 @@ struct PageTransfer {
   byte* page;
   uint32_t bytes;  ///< A multiple of 512.
 };
+
+/// What to ask for to move a page, in the LBAs of its drive.
+template <typename Queue>
+BAMQUERY_CORE Request page_request(Opcode opcode, const PageId& page, const PageCacheView& view,
+                                   const Queue& queue) {
+  uint32_t lba_bytes = view.block_bytes;
+  if constexpr (kOfDrives<Queue>) lba_bytes = queue.lba_bytes(page.drive);
+  return {opcode, page.nsid, page.number * (view.page_bytes / lba_bytes),
+          page.blocks / (lba_bytes / view.block_bytes), page.drive};
+}
 
 /// Copies with all lanes of the group, 16 bytes each.
 template <typename Group>
@@ -54,9 +66,10 @@ BAMQUERY_CORE_SLOW void sweep(Group group, Queue& queue) {
 
 /// Reads or writes each lane's page; returns how the lane's own went. All lanes of the group call.
 ///
-/// `Queue` is a QueuePair, or has its acquire_slot, landing, issue, wait, release_slot and sweep. Lanes take
-/// the command slots that are free and do as many transfers at once: none waits for a slot while another of
-/// the group holds one, so any number of slots will do for any number of lanes.
+/// `Queue` is a QueuePair, or has its acquire_slot, landing, issue, wait, release_slot and sweep, or such
+/// ones of several drives. Lanes take the command slots that are free and do as many transfers at once, of
+/// all drives: none waits for a slot while another of the group holds one, so any number of slots will do for
+/// any number of lanes.
 template <typename Group, typename Queue>
 BAMQUERY_CORE Status transfer_pages(Group group, const PageTransfer& transfer, Queue& queue,
                                     Deadline deadline) {
@@ -67,7 +80,7 @@ BAMQUERY_CORE Status transfer_pages(Group group, const PageTransfer& transfer, Q
     uint32_t slot = 0;
     bool holds = false;
     if (pending) {
-      status = queue.acquire_slot(Deadline{0}, slot);  // One look.
+      status = queue_of(queue, transfer.request.drive).acquire_slot(Deadline{0}, slot);  // One look.
       holds = status.ok();
       if (!holds && (!(status == status::kNoSlot) || deadline.passed())) pending = false;
     }
@@ -76,11 +89,17 @@ BAMQUERY_CORE Status transfer_pages(Group group, const PageTransfer& transfer, Q
       wait.pause();
       continue;
     }
-    byte* const landing = holds ? queue.landing(slot) : nullptr;
+    byte* const landing = holds ? queue_of(queue, transfer.request.drive).landing(slot) : nullptr;
     copy_pages(group, holds && writes, landing, transfer.page, transfer.bytes);
-    Status moved = queue.issue(group, holds, slot, transfer.request);
-    const Status ended = queue.wait(group, holds && moved.ok(), slot, deadline);
-    if (moved.ok()) moved = ended;
+    Status moved = status::kSuccess;
+    for_each_drive(group, queue, holds, transfer.request.drive, [&](auto& pair, bool mine) {
+      const Status issued = pair.issue(group, mine, slot, transfer.request);
+      if (mine) moved = issued;
+    });
+    for_each_drive(group, queue, holds && moved.ok(), transfer.request.drive, [&](auto& pair, bool mine) {
+      const Status ended = pair.wait(group, mine, slot, deadline);
+      if (mine) moved = ended;
+    });
     const bool lost = holds && loses_slot(moved);
     if (holds) {
       pending = false;
@@ -88,7 +107,7 @@ BAMQUERY_CORE Status transfer_pages(Group group, const PageTransfer& transfer, Q
     }
     group.sync();  // What each lane acquired with its command is to be seen by all.
     copy_pages(group, holds && status.ok() && !writes, transfer.page, landing, transfer.bytes);
-    if (holds && !lost) queue.release_slot(slot);
+    if (holds && !lost) queue_of(queue, transfer.request.drive).release_slot(slot);
   }
   return status;
 }

@@ -1,4 +1,5 @@
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 #include <algorithm>
 #include <cmath>
@@ -7,6 +8,7 @@
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "driver/core/array/shared_array.hpp"
 #include "driver/native/bindings/bindings.hpp"
@@ -39,8 +41,30 @@ void cache_flush(const CpuPageCache& cache, double timeout) {
   const Deadline deadline = Deadline::in(nanoseconds(timeout));
   const py::gil_scoped_release unlocked;
   ErrorRecord errors{};
-  const Status status = cache.flush(0, deadline, errors);
-  if (!status.ok()) throw_failure(cache.controller(), errors, status);
+  const Status status = cache.flush({}, deadline, errors);
+  if (!status.ok()) cache.throw_failure(errors, status);
+}
+
+// The tuple is kept alive, and with it the memories and controllers in it.
+std::shared_ptr<CpuPageCache> make_cache(const py::tuple& sources, std::uint32_t page_count,
+                                         std::uint32_t page_bytes) {
+  std::vector<CpuPageCache::Source> found;
+  for (const py::handle source : sources) {
+    const auto pair = py::cast<py::tuple>(source);
+    if (pair.size() != 2) throw py::value_error("a source is a QueueMemory and its Controller");
+    found.push_back({py::cast<QueueMemory*>(pair[0]), py::cast<Controller*>(pair[1])});
+  }
+  return std::make_shared<CpuPageCache>(found, page_count, page_bytes);
+}
+
+std::unique_ptr<CpuArray> make_array(std::shared_ptr<CpuPageCache> cache,
+                                     const std::vector<std::pair<std::uint32_t, std::uint32_t>>& members,
+                                     std::uint64_t stripe_bytes, std::uint64_t offset, std::uint64_t count,
+                                     std::uint32_t element_bytes, bool writable, double timeout) {
+  ArrayPlace place{{}, stripe_bytes, offset};
+  for (const auto& [drive, nsid] : members) place.members.push_back({drive, nsid});
+  return std::make_unique<CpuArray>(std::move(cache), std::move(place), count, element_bytes, writable,
+                                    nanoseconds(timeout));
 }
 
 void array_gather(const CpuArray& array, const RowArray& indices, const py::object& out) {
@@ -130,20 +154,15 @@ py::dict counters_of(const py::bytes& stripes) {
 
 void bind_array(py::module_& module) {
   py::class_<CpuPageCache, std::shared_ptr<CpuPageCache>>(module, "CpuPageCache")
-      .def(py::init<QueueMemory&, Controller&, std::uint32_t, std::uint32_t>(), py::arg("memory"),
-           py::arg("controller"), py::kw_only(), py::arg("page_count"), py::arg("page_bytes"),
-           py::keep_alive<1, 2>(), py::keep_alive<1, 3>())
+      .def(py::init(&make_cache), py::arg("sources"), py::kw_only(), py::arg("page_count"),
+           py::arg("page_bytes"), py::keep_alive<1, 2>())
       .def("flush", &cache_flush, py::arg("timeout"))
       .def("statistics", [](const CpuPageCache& cache) { return named(cache.statistics()); });
 
   py::class_<CpuArray>(module, "CpuArray")
-      .def(py::init([](std::shared_ptr<CpuPageCache> cache, std::uint32_t nsid, std::uint64_t offset,
-                       std::uint64_t count, std::uint32_t element_bytes, bool writable, double timeout) {
-             return std::make_unique<CpuArray>(std::move(cache), nsid, offset, count, element_bytes, writable,
-                                               nanoseconds(timeout));
-           }),
-           py::arg("cache"), py::kw_only(), py::arg("nsid"), py::arg("offset"), py::arg("count"),
-           py::arg("element_bytes"), py::arg("writable"), py::arg("timeout"), py::keep_alive<1, 2>())
+      .def(py::init(&make_array), py::arg("cache"), py::kw_only(), py::arg("members"),
+           py::arg("stripe_bytes"), py::arg("offset"), py::arg("count"), py::arg("element_bytes"),
+           py::arg("writable"), py::arg("timeout"), py::keep_alive<1, 2>())
       .def_property_readonly("address",
                              [](const CpuArray& array) { return reinterpret_cast<std::uint64_t>(&array); })
       .def("gather", &array_gather, py::arg("indices"), py::arg("out"))
@@ -164,7 +183,7 @@ void bind_array(py::module_& module) {
       [](std::uint32_t element_bytes) {
         const ArrayFunctions functions = array_functions(element_bytes);
         return py::make_tuple(functions.read, functions.write, functions.failed, functions.nsid,
-                              functions.lba);
+                              functions.lba, functions.drive);
       },
       py::arg("element_bytes"));
 

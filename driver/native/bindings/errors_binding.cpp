@@ -22,7 +22,7 @@ void raise(const NvmeError& error) {
   const py::object error_class = class_named("NvmeError");
   const Status status = error.status();
   const py::object raised = error_class(error.what(), error.nsid(), error.lba(), status.type(),
-                                        status.value(), py::arg("path") = path_of(error));
+                                        status.value(), error.drive(), py::arg("path") = path_of(error));
   PyErr_SetObject(error_class.ptr(), raised.ptr());
 }
 

@@ -1,6 +1,7 @@
 #include "driver/native/page_cache/cpu_array.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -26,37 +27,73 @@ auto with_word(std::uint32_t bytes, Call call) {
   }
 }
 
+// Bytes of the address space that the namespaces make.
+std::uint64_t address_space(const CpuPageCache& cache, std::span<const StripeMember> members,
+                            std::uint64_t stripe_bytes, bool writable) {
+  if (members.empty()) throw std::invalid_argument("array: it takes a namespace");
+  std::uint64_t least = ~std::uint64_t{0};
+  for (const StripeMember& member : members) {
+    const NamespaceShape space = cache.shape_of(member);
+    const std::string name = "array: namespace " + std::to_string(member.nsid) +
+                             (cache.drives() == 1 ? "" : " of drive " + std::to_string(member.drive));
+    const std::uint32_t lba_bytes = cache.queues().lba_bytes(member.drive);
+    if (member.nsid > PageId::kMaxNsid || space.block_bytes != lba_bytes) {
+      throw std::invalid_argument(name + " does not have blocks of " + std::to_string(lba_bytes) +
+                                  " bytes, as its queue pairs do");
+    }
+    if (writable && !space.writable) throw std::invalid_argument(name + " takes no writes");
+    least = std::min(least, space.bytes);
+  }
+  if (members.size() == 1) return least;
+  const std::uint64_t page_bytes = cache.view().page_bytes;
+  if (stripe_bytes % page_bytes != 0 || !std::has_single_bit(stripe_bytes / page_bytes)) {
+    throw std::invalid_argument("array: stripes of " + std::to_string(stripe_bytes) +
+                                " bytes: they take a power of two of the cache's pages of " +
+                                std::to_string(page_bytes));
+  }
+  return least / stripe_bytes * stripe_bytes * members.size();
+}
+
 void require_room(std::size_t bytes, std::size_t elements, std::uint32_t element_bytes) {
   if (bytes != elements * element_bytes) throw std::invalid_argument("array: as many values as elements");
 }
 
 }  // namespace
 
-CpuArray::CpuArray(std::shared_ptr<CpuPageCache> cache, std::uint32_t nsid, std::uint64_t offset,
-                   std::uint64_t count, std::uint32_t element_bytes, bool writable, std::uint64_t timeout_ns)
-    : cache_(std::move(cache)), element_bytes_(element_bytes) {
+CpuArray::CpuArray(std::shared_ptr<CpuPageCache> cache, ArrayPlace place, std::uint64_t count,
+                   std::uint32_t element_bytes, bool writable, std::uint64_t timeout_ns)
+    : cache_(std::move(cache)), members_(std::move(place.members)), element_bytes_(element_bytes) {
   with_word(element_bytes, [](auto) {});
-  const auto found = cache_->controller().shape_of(nsid);
-  if (!found) throw std::invalid_argument("array: there is no namespace " + std::to_string(nsid));
-  const NamespaceShape& space = *found;
-  const std::uint32_t block_bytes = cache_->view().block_bytes;
-  if (nsid > PageId::kMaxNsid || space.block_bytes != block_bytes) {
-    throw std::invalid_argument("array: namespace " + std::to_string(nsid) + " does not have blocks of " +
-                                std::to_string(block_bytes) + " bytes, as the cache does");
-  }
-  if (offset % element_bytes != 0) {
-    throw std::invalid_argument("array: byte " + std::to_string(offset) +
+  if (place.offset % element_bytes != 0) {
+    throw std::invalid_argument("array: byte " + std::to_string(place.offset) +
                                 " is no multiple of the elements' " + std::to_string(element_bytes) +
                                 " bytes");
   }
-  if (offset > space.bytes || count > (space.bytes - offset) / element_bytes) {
+  const std::uint64_t bytes = address_space(*cache_, members_, place.stripe_bytes, writable);
+  if (place.offset > bytes || count > (bytes - place.offset) / element_bytes) {
     throw std::invalid_argument("array: " + std::to_string(count) + " elements from byte " +
-                                std::to_string(offset) + " on do not lie within the namespace's " +
-                                std::to_string(space.bytes) + " bytes");
+                                std::to_string(place.offset) + " on do not lie within the " +
+                                (members_.size() == 1 ? "namespace's " : "namespaces' ") +
+                                std::to_string(bytes) + " bytes");
   }
-  if (writable && !space.writable) throw std::invalid_argument("array: the namespace takes no writes");
-  view_.cache = cache_->view();
-  view_.extent = {offset / block_bytes, offset % block_bytes, count * element_bytes, space.blocks, nsid, 0};
+  const PageCacheView& pages = cache_->view();
+  view_.cache = pages;
+  view_.extent = {place.offset / pages.block_bytes,
+                  place.offset % pages.block_bytes,
+                  count * element_bytes,
+                  (bytes + pages.block_bytes - 1) / pages.block_bytes,
+                  members_[0].nsid,
+                  members_[0].drive};
+  if (members_.size() > 1) {
+    view_.extent.stripes = members_.data();
+    view_.extent.members = static_cast<std::uint32_t>(members_.size());
+    view_.extent.stripe_shift =
+        static_cast<std::uint32_t>(std::countr_zero(place.stripe_bytes / pages.page_bytes));
+  } else {
+    // Its last page may be a block's whose data is not whole.
+    const NamespaceShape space = cache_->shape_of(members_[0]);
+    view_.extent.namespace_blocks = space.blocks * (space.block_bytes / pages.block_bytes);
+  }
   view_.count = count;
   view_.timeout_ns = timeout_ns;
   view_.writable = writable ? 1 : 0;
@@ -80,8 +117,8 @@ void CpuArray::gather_words(std::span<const std::int64_t> indices, Word* out) co
   ErrorRecord errors{};
   ArrayView view = view_;
   view.errors = &errors;
-  const CpuPageCache::Pair queue = cache_->pair();
-  Array<Word, const CpuPageCache::Pair> array(view, queue);
+  const CpuPageCache::Queues queue = cache_->queues();
+  Array<Word, const CpuPageCache::Queues> array(view, queue);
   for (std::size_t i = 0; i < indices.size(); ++i) {
     Word value;
     const Status status = array.read(static_cast<std::uint64_t>(indices[i]), value);
@@ -95,8 +132,8 @@ void CpuArray::scatter_words(std::span<const std::int64_t> indices, const Word* 
   ErrorRecord errors{};
   ArrayView view = view_;
   view.errors = &errors;
-  const CpuPageCache::Pair queue = cache_->pair();
-  Array<Word, const CpuPageCache::Pair> array(view, queue);
+  const CpuPageCache::Queues queue = cache_->queues();
+  Array<Word, const CpuPageCache::Queues> array(view, queue);
   for (std::size_t i = 0; i < indices.size(); ++i) {
     Word value;
     std::memcpy(&value, values + i, sizeof value);
@@ -112,7 +149,7 @@ void CpuArray::move(std::uint64_t first, std::uint64_t count, Move move_element)
   if (kAccess == Access::kWrite && view_.writable == 0) fail({}, status::kReadOnly);
   ErrorRecord errors{};
   PageCache cache(view_.cache, &errors);
-  const CpuPageCache::Pair queue = cache_->pair();
+  const CpuPageCache::Queues queue = cache_->queues();
   const Lanes alone = Lanes::warp();
   const Deadline deadline = Deadline::in(view_.timeout_ns);
   for (std::uint64_t done = 0; done < count;) {
@@ -157,34 +194,41 @@ void CpuArray::write(std::uint64_t first, std::span<const std::byte> values) con
 
 void CpuArray::flush(Deadline deadline) const {
   ErrorRecord errors{};
-  const Status status = cache_->flush(view_.writable != 0 ? view_.extent.nsid : 0, deadline, errors);
+  const auto written = view_.writable != 0 ? std::span(members_) : std::span<const StripeMember>();
+  const Status status = cache_->flush(written, deadline, errors);
   if (!status.ok()) fail(errors, status);
 }
 
 void CpuArray::fail(const ErrorRecord& errors, Status status) const {
   if (status == status::kOutOfBounds) throw std::out_of_range("array: no such element");
   ErrorRecord known = errors;
-  if (known.count == 0) known.nsid = view_.extent.nsid;
-  throw_failure(cache_->controller(), known, status);
+  if (known.count == 0) {
+    known.nsid = view_.extent.nsid;
+    known.drive = static_cast<std::uint8_t>(view_.extent.drive);
+  }
+  cache_->throw_failure(known, status);
 }
 
 namespace {
 
 thread_local ErrorRecord last_error{};
+thread_local bool last_of_many = false;  // Drives.
 
 std::uint32_t last_status() { return last_error.count == 0 ? 0 : last_error.status; }
 std::uint32_t last_nsid() { return last_error.nsid; }
 std::uint64_t last_lba() { return last_error.lba; }
+std::int32_t last_drive() { return last_of_many ? last_error.drive : -1; }
 
 // Reads or writes one element of the CpuArray at `address`.
 template <typename Word, bool kWrites>
 Word access_element(std::uint64_t address, std::int64_t index, Word value) {
   const auto& owner = *reinterpret_cast<const CpuArray*>(address);
   last_error = {};
+  last_of_many = owner.cache().drives() > 1;
   ArrayView view = owner.view();
   view.errors = &last_error;
-  const CpuPageCache::Pair queue = owner.cache().pair();
-  Array<Word, const CpuPageCache::Pair> array(view, queue);
+  const CpuPageCache::Queues queue = owner.cache().queues();
+  Array<Word, const CpuPageCache::Queues> array(view, queue);
   const std::uint64_t place = static_cast<std::uint64_t>(index) + (index < 0 ? view.count : 0);
   (void)(kWrites ? array.write(place, value) : array.read(place, value));  // In last_error.
   return value;
@@ -205,10 +249,12 @@ void write_element(std::uint64_t address, std::int64_t index, std::uint64_t bits
 
 ArrayFunctions array_functions(std::uint32_t element_bytes) {
   return with_word(element_bytes, []<typename Word>(Word) {
-    return ArrayFunctions{
-        reinterpret_cast<std::uint64_t>(&read_element<Word>),
-        reinterpret_cast<std::uint64_t>(&write_element<Word>), reinterpret_cast<std::uint64_t>(&last_status),
-        reinterpret_cast<std::uint64_t>(&last_nsid), reinterpret_cast<std::uint64_t>(&last_lba)};
+    return ArrayFunctions{reinterpret_cast<std::uint64_t>(&read_element<Word>),
+                          reinterpret_cast<std::uint64_t>(&write_element<Word>),
+                          reinterpret_cast<std::uint64_t>(&last_status),
+                          reinterpret_cast<std::uint64_t>(&last_nsid),
+                          reinterpret_cast<std::uint64_t>(&last_lba),
+                          reinterpret_cast<std::uint64_t>(&last_drive)};
   });
 }
 

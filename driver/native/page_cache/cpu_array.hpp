@@ -5,20 +5,29 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "driver/core/array/array.hpp"
 #include "driver/native/page_cache/cpu_page_cache.hpp"
 
 namespace bamquery {
 
+/// Where an array's bytes are.
+struct ArrayPlace {
+  /// One namespace, or several as one address space: stripes of them in turn.
+  std::vector<StripeMember> members;
+  std::uint64_t stripe_bytes = 0;  ///< Of several: a power of two pages.
+  std::uint64_t offset = 0;        ///< Of the first byte.
+};
+
 /// Elements of 1, 2, 4 or 8 bytes, as bytes: what they mean is the caller's. Any number of threads may call;
 /// elements are never torn. Calls throw std::out_of_range for an index that is not there, NvmeError for what
 /// the controller answered, and, where the array takes no writes, for those.
 class CpuArray {
  public:
-  /// Throws std::invalid_argument where the elements do not lie within the namespace, or not on multiples of
+  /// Throws std::invalid_argument where the elements do not lie within the namespaces, or not on multiples of
   /// their size.
-  CpuArray(std::shared_ptr<CpuPageCache> cache, std::uint32_t nsid, std::uint64_t offset, std::uint64_t count,
+  CpuArray(std::shared_ptr<CpuPageCache> cache, ArrayPlace place, std::uint64_t count,
            std::uint32_t element_bytes, bool writable, std::uint64_t timeout_ns);
 
   std::uint64_t count() const { return view_.count; }
@@ -34,7 +43,7 @@ class CpuArray {
   void read(std::uint64_t first, std::span<std::byte> out) const;
   void write(std::uint64_t first, std::span<const std::byte> values) const;
 
-  /// Writes back all that is dirty in the cache, and makes it durable in the array's namespace.
+  /// Writes back all that is dirty in the cache, and makes it durable in the array's namespaces.
   void flush(Deadline deadline) const;
 
  private:
@@ -47,7 +56,8 @@ class CpuArray {
   [[noreturn]] void fail(const ErrorRecord& errors, Status status) const;
 
   std::shared_ptr<CpuPageCache> cache_;
-  ArrayView view_{};  ///< Without an error record: each call has its own.
+  std::vector<StripeMember> members_;  ///< Which view_ may point to.
+  ArrayView view_{};                   ///< Without an error record: each call has its own.
   std::uint32_t element_bytes_;
 };
 
@@ -59,6 +69,7 @@ struct ArrayFunctions {
   std::uint64_t failed;  ///< How this thread's last call ended: Status::code. No arguments.
   std::uint64_t nsid;    ///< Where, if it failed. No arguments.
   std::uint64_t lba;     ///< The same.
+  std::uint64_t drive;   ///< The same, of several; -1 where there is one. Returns 32 bits with a sign.
 };
 ArrayFunctions array_functions(std::uint32_t element_bytes);
 

@@ -59,11 +59,12 @@ std::size_t flags_stride(const QueueShape& shape) {
 
 }  // namespace
 
-QueueMemory::QueueMemory(const QueueShape& shape)
+QueueMemory::QueueMemory(const QueueShape& shape, std::byte* address)
     : shape_(checked(shape)),
       list_bytes_(list_bytes(shape)),
       submission_ring_bytes_(round_up(shape.depth * sizeof(SubmissionEntry), kPage)),
-      completion_ring_bytes_(round_up(shape.depth * sizeof(CompletionEntry), kPage)) {
+      completion_ring_bytes_(round_up(shape.depth * sizeof(CompletionEntry), kPage)),
+      address_(address) {
   const std::size_t pairs = shape.pairs();
   const std::size_t slots = pairs * shape.slots;
   const std::size_t doorbells = (pairs + 1) * 2 * (std::size_t{4} << shape.doorbell_stride);
@@ -72,16 +73,32 @@ QueueMemory::QueueMemory(const QueueShape& shape)
   lists_ = completions_ + pairs * completion_ring_bytes_;
   landing_ = lists_ + round_up(slots * list_bytes_, kPage);
   size_ = landing_ + round_up(slots * shape.slot_bytes, kPage);
+}
 
+QueueMemory::QueueMemory(const QueueShape& shape) : QueueMemory(shape, nullptr) {
   void* const mapped = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) throw std::bad_alloc();
   madvise(mapped, size_, MADV_HUGEPAGE);  // Advice: fewer TLB misses where it is taken.
   address_ = static_cast<std::byte*>(mapped);
-  bus_ = reinterpret_cast<std::uint64_t>(address_);
-  write_lists();
+  owned_ = true;
+  place({});
 }
 
-QueueMemory::~QueueMemory() { munmap(address_, size_); }
+QueueMemory::QueueMemory(const QueueShape& shape, std::span<std::byte> memory, const QueuePlace& place)
+    : QueueMemory(shape, memory.data()) {
+  if (memory.size() < size_ || reinterpret_cast<std::uintptr_t>(memory.data()) % kPage != 0) {
+    throw std::invalid_argument("queue memory: it takes " + std::to_string(size_) +
+                                " bytes from a page's start on, and there are " +
+                                std::to_string(memory.size()));
+  }
+  this->place(place);
+}
+
+QueueMemory::~QueueMemory() {
+  if (owned_) munmap(address_, size_);
+}
+
+std::size_t QueueMemory::bytes(const QueueShape& shape) { return QueueMemory(shape, nullptr).size_; }
 
 void QueueMemory::place(const QueuePlace& place) {
   require(place.bus % kPage == 0, "the bus address", place.bus, "a multiple of 4,096");

@@ -43,11 +43,14 @@ struct QueueRegion {
   QueueAccess access;
 };
 
-/// Owns one page-aligned run of zeros that holds all of it. Pair i is NVMe queue first_queue + i.
+/// One page-aligned run of memory that holds all of it. Pair i is NVMe queue first_queue + i.
 class QueueMemory {
  public:
   /// std::invalid_argument names what is wrong with the shape; std::bad_alloc.
   explicit QueueMemory(const QueueShape& shape);
+  /// Lies in memory that outlives it: whole pages of zeros, bytes(shape) of them or more. What another
+  /// process has placed there may be looked at in the same place.
+  QueueMemory(const QueueShape& shape, std::span<std::byte> memory, const QueuePlace& place = {});
   ~QueueMemory();
   QueueMemory(const QueueMemory&) = delete;
   QueueMemory& operator=(const QueueMemory&) = delete;
@@ -56,6 +59,9 @@ class QueueMemory {
 
   /// Says who serves it, before any pool is made. std::invalid_argument names what cannot be.
   void place(const QueuePlace& place);
+
+  /// What the memory of such a shape takes. std::invalid_argument as the constructor.
+  static std::size_t bytes(const QueueShape& shape);
 
   /// All of the memory, for pinning.
   std::byte* address() const { return address_; }
@@ -106,6 +112,7 @@ class QueueMemory {
   void reset_rings();
 
  private:
+  QueueMemory(const QueueShape& shape, std::byte* address);
   void write_lists();
   std::uint32_t doorbell_number(std::uint32_t pair) const;
   std::uint32_t* doorbell(std::uint32_t offset) const;
@@ -119,6 +126,7 @@ class QueueMemory {
   std::size_t submissions_, completions_, lists_, landing_, size_;
   std::size_t submission_ring_bytes_, completion_ring_bytes_;
   std::byte* address_;
+  bool owned_ = false;  ///< Mapped here, to be unmapped.
 };
 
 }  // namespace bamquery

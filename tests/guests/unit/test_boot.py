@@ -47,7 +47,7 @@ def test_each_check_has_a_verdict(said: str, status: int | None, kinds: str, tmp
     [
         (None, "no end after 4 s"),
         (0, "stopped by itself"),
-        (CRASHED, "QEMU crashed, twice"),
+        (CRASHED, "QEMU crashed"),
         (1, "QEMU's exit status is 1"),
     ],
 )
@@ -61,19 +61,32 @@ def test_words_say_how_a_guest_ended(status: int | None, words: str, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("statuses", "crashes"), [([FINISHED], 0), ([CRASHED, FINISHED], 1), ([CRASHED] * 2, 1)]
+    ("runs", "before"),
+    [
+        ([(FINISHED, SAID)], ""),
+        ([(CRASHED, SAID), (FINISHED, SAID)], "QEMU crashed"),
+        ([(CRASHED, ""), (CRASHED, "")], "QEMU crashed"),
+        ([(0, ""), (FINISHED, SAID)], "the kernel stopped before init"),
+        ([(0, SAID)], ""),
+        ([(None, "")], ""),
+    ],
 )
-def test_a_crash_of_qemu_is_tried_once_more(
-    statuses: list[int], crashes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_fails_by_no_fault_of_a_step_is_run_once_more(
+    runs: list[tuple[int | None, str]], before: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    left = list(statuses)
+    left = list(runs)
 
-    def once(_: Boot, crashes: int) -> Outcome:
-        return Outcome(left.pop(0), {}, 1.0, tmp_path, crashes)
+    def once(_: Boot) -> Outcome:
+        status, said = left.pop(0)
+        folder = tmp_path / "unit"
+        folder.mkdir()
+        (folder / "output.log").write_text(said)
+        return outcome(said, status, folder)
 
     monkeypatch.setattr(booting, "_run", once)
     found = run(BOOT)
-    assert (found.status, found.crashes, left) == (statuses[-1], crashes, [])
+    assert (found.status, found.before, left) == (runs[-1][0], before, [])
+    assert (tmp_path / "unit.before").exists() == bool(before)
 
 
 def test_time_runs_out_and_the_command_is_kept(tmp_path: Path) -> None:

@@ -126,6 +126,30 @@ void test_pools() {
   CHECK(refused);
 }
 
+// Memory of somebody else, in which two look at the same rings.
+void test_memory_of_others() {
+  const QueueShape shape{.leased_pairs = 1, .shared_pairs = 1, .depth = 4, .slots = 3, .slot_bytes = 16384};
+  const QueueMemory own(shape);
+  CHECK(QueueMemory::bytes(shape) == own.size());
+  std::vector<std::byte> room(own.size() + 2 * 4096);
+  std::byte* const page = room.data() + 4096 - reinterpret_cast<std::uintptr_t>(room.data()) % 4096;
+  const std::span<std::byte> memory(page, own.size());
+  const QueueMemory one(shape, memory, {.bus = 0x10000});
+  const QueueMemory other(shape, memory, {.bus = 0x10000});
+  CHECK(one.address() == page && one.landing().data() == page + (own.landing().data() - own.address()));
+  CHECK(one.tail_doorbell(1) == other.tail_doorbell(1) && one.completions(0) == other.completions(0));
+  CHECK(one.prp_list_at(one.bus(one.prp_lists().data()), 3)[0] == other.bus(other.landing().data()) + 4096);
+  for (const std::span<std::byte>& wrong : {memory.first(own.size() - 1), std::span(page + 8, own.size())}) {
+    bool refused = false;
+    try {
+      const QueueMemory refuses(shape, wrong);
+    } catch (const std::invalid_argument&) {
+      refused = true;
+    }
+    CHECK(refused);
+  }
+}
+
 // A drive: its own addresses, its own doorbells, queue ids from another number on.
 void test_places_of_a_drive() {
   QueueMemory memory({.leased_pairs = 2,
@@ -168,7 +192,6 @@ void test_places_of_a_drive() {
   }
   for (const QueuePlace& wrong : {QueuePlace{.bus = 0x7001},
                                   {.bus = ~std::uint64_t{4095}},
-                                  {.first_queue = 2},
                                   {.doorbells = registers, .first_queue = 0},
                                   {.doorbells = registers, .first_queue = 65533}}) {
     bool refused = false;
@@ -190,6 +213,7 @@ void test_queue_memory() {
   test_bus_addresses();
   test_pools();
   test_places_of_a_drive();
+  test_memory_of_others();
 }
 
 }  // namespace bamquery

@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from tests.guests import drives as nvme
 from tests.guests.accelerator import accelerator
 from tests.guests.contents import archive
 from tests.guests.host_files import shared
-from tests.guests.kernel import CLOUD, Kernel
+from tests.guests.kernel import Kernel, cloud_kernel
 from tests.guests.machine import Machine
 from tests.guests.packages import CACHE, qemu
 from tests.guests.results import StepLog, parse
@@ -43,7 +44,7 @@ class Boot:
         steps: run one after the other, whatever comes of them.
         driver: the guest's driver that gets the drives before the first step: `vfio-pci`, `nvme`, `none`.
         machine: the rest of it.
-        kernel: packages, the first of which that apt has is taken.
+        kernel: gets its kernel.
         seconds: after which QEMU is ended.
     """
 
@@ -52,7 +53,7 @@ class Boot:
     steps: tuple[Step, ...]
     driver: str = "vfio-pci"
     machine: Machine = field(default_factory=Machine)
-    kernel: tuple[str, ...] = CLOUD
+    kernel: Callable[[], Kernel] = cloud_kernel
     seconds: int = 170
 
     def addresses(self) -> list[str]:
@@ -98,8 +99,7 @@ class Outcome:
 def run(boot: Boot) -> Outcome:
     """Boot it, once more where that failed by no fault of what runs in it, and say so.
 
-    QEMU 7.2 crashes where controllers are reset under load. Kernels panic in rare boots before
-    they start init.
+    QEMU 7.2 crashes where controllers are reset under load. In rare boots the kernel panics before init.
 
     Raises:
         GuestsUnavailableError: guests cannot run here.
@@ -119,7 +119,7 @@ def run(boot: Boot) -> Outcome:
 
 def _run(boot: Boot) -> Outcome:
     emulator = qemu()
-    kernel = Kernel.of(boot.kernel)
+    kernel = boot.kernel()
     folder = CACHE / "logs" / boot.name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

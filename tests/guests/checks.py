@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.guests.boot import Boot, Outcome, run
-from tests.guests.packages import GuestsUnavailableError
+from tests.guests.packages import GuestsUnavailableError, UntriedError
 from tests.guests.verdicts import Check, declared, verdict
 
 REQUIRED = "BAMQUERY_REQUIRE_GUESTS"
@@ -36,6 +36,8 @@ def checks_of(boot: Boot) -> Callable[..., None]:
 def outcome_of(boot: Boot) -> Outcome:
     """Of the boot, run when it is first asked for. The test is skipped where guests cannot run here."""
     found = _outcome(boot.name, lambda: run(boot))
+    if isinstance(found, UntriedError):
+        pytest.skip(str(found))
     if isinstance(found, GuestsUnavailableError):
         unavailable(str(found))
     if isinstance(found, Exception):

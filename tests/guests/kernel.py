@@ -5,7 +5,8 @@ from __future__ import annotations
 import lzma
 import re
 import struct
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -13,8 +14,7 @@ import pyarrow as pa
 
 from tests.guests.packages import GuestsUnavailableError, locked, unpacked
 
-CLOUD: Final = ("linux-image-6.12-cloud-amd64", "linux-image-cloud-amd64")
-"""For virtual machines: NVMe built in, VFIO as modules, small."""
+_CLOUD: Final = ("linux-image-6.12-cloud-amd64", "linux-image-cloud-amd64")
 _SETUP_SECTORS: Final = 0x1F1
 _PAYLOAD: Final = (
     0x248  # offset in the protected-mode part, and length (Linux's Documentation/arch/x86/boot.rst)
@@ -31,15 +31,17 @@ class Kernel:
         image: what QEMU loads, an ELF file.
         modules: the folder of its modules.
         options: what it was configured with: name, without CONFIG_, to `y`, `m` or a value.
+        rebuilt: modules that come instead of those of the package, or beside them: file by name.
     """
 
     release: str
     image: Path
     modules: Path
-    options: dict[str, str]
+    options: Mapping[str, str]
+    rebuilt: Mapping[str, Path] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, packages: tuple[str, ...] = CLOUD) -> Kernel:
+    def of(cls, *packages: str) -> Kernel:
         """The kernel of the first of these packages that apt has.
 
         Raises:
@@ -71,6 +73,7 @@ class Kernel:
             _plain(Path(line).stem) for line in (self.modules / "modules.builtin").read_text().split()
         }
         files = {_plain(path.name.partition(".")[0]): path for path in self.modules.rglob("*.ko*")}
+        files.update(self.rebuilt)
         ordered: dict[str, Path] = {}
 
         def add(name: str) -> None:
@@ -85,6 +88,11 @@ class Kernel:
         for name in names:
             add(_plain(name))
         return list(ordered.values())
+
+
+def cloud_kernel() -> Kernel:
+    """Debian's for virtual machines: NVMe built in, VFIO as modules, small; without IOMMUFD, as are all."""
+    return Kernel.of(*_CLOUD)
 
 
 def elf_of(boot_image: bytes) -> bytes:

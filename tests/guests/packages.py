@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -21,6 +22,10 @@ _INSTALL_S: Final = 600
 
 class GuestsUnavailableError(Exception):
     """Guests cannot run here; the message is the reason, and what would help."""
+
+
+class UntriedError(GuestsUnavailableError):
+    """One kind of guest cannot run here, which is no failure where others are required."""
 
 
 @contextmanager
@@ -59,18 +64,32 @@ def qemu() -> str:
 def unpacked(*packages: str) -> Path:
     """The folder with the files of the first of these packages that apt has; nothing is installed.
 
-    What only depends on another package, as one for the newest kernel does, stands for that.
+    What only depends on a kernel, as the package of the newest does, stands for that.
 
     Raises:
         GuestsUnavailableError: apt has none of them, or cannot get it.
     """
-    with locked(packages[0]):
-        folder = CACHE / "packages" / packages[0]
+    return _unpacked(packages[0], [packages])
+
+
+def unpacked_together(name: str, packages: Sequence[str]) -> Path:
+    """The folder, called so, with the files of all these packages, which refer to each other.
+
+    Raises:
+        GuestsUnavailableError: apt does not have one of them, or cannot get it.
+    """
+    return _unpacked(name, [(package,) for package in packages])
+
+
+def _unpacked(name: str, wanted: Sequence[Sequence[str]]) -> Path:
+    with locked(name):
+        folder = CACHE / "packages" / name
         if not folder.exists():
-            part = folder.with_name(f"{folder.name}.part")
+            part = folder.with_name(f"{name}.part")
             shutil.rmtree(part, ignore_errors=True)
             part.mkdir(parents=True)
-            _download(packages, part)
+            for packages in wanted:
+                _download(packages, part)
             part.rename(folder)
         return folder
 
@@ -95,10 +114,8 @@ def _available(packages: Sequence[str]) -> str | None:
         command = ["apt-cache", "depends", "--important", package]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         if done.returncode == 0:
-            kernels = [
-                line.split()[-1] for line in done.stdout.splitlines() if "Depends: linux-image-" in line
-            ]
-            return kernels[0] if kernels else package
+            kernels = re.findall(r"Depends: (linux-image-\S+)", done.stdout)
+            return kernels[0] if package.startswith("linux-image-") and kernels else package
     return None
 
 

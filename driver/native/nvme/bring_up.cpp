@@ -43,7 +43,18 @@ bool disable_controller(Registers& registers, Deadline deadline) {
   const std::uint32_t before = registers.read(Register::kConfiguration);
   registers.write(Register::kConfiguration,
                   before & ~(configuration::kEnable | configuration::kShutdownMask));
-  return await([&] { return !registers.status().ready(); }, deadline);
+  ControllerStatus status{};
+  await(
+      [&] {
+        status = registers.status();
+        return !status.ready() || status.gone();
+      },
+      deadline);
+  if (status.ready()) return false;
+  // A fatal error goes with the reset, which may have been of a controller that never was ready.
+  const Deadline soon{std::min(deadline.at_ns, now_ns() + kReadyUnit)};
+  await([&] { return !registers.status().fatal(); }, soon);
+  return true;
 }
 
 void enable_controller(Registers& registers, AdminQueue& admin, const std::string& name) {

@@ -75,9 +75,9 @@ bool DoorbellForwarder::forward(std::uint32_t number) {
 bool DoorbellForwarder::forward_shadows(Pair& pair, std::uint16_t queue) {
   const std::uint32_t mask = depth_ - 1;
   bool told = false;
-  // Sequentially consistent: the controller writes what it wants to be told of, then looks at the shadow; if
-  // that look missed the value that we have seen, we see here what it wrote.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  // The controller writes what it wants to be told of, then looks at the shadow: if that look missed the
+  // value that we have seen, or this very thread has stored, we see here what it wrote.
+  fence_shadows();
   const auto tell = [&](std::uint32_t offset, std::uint32_t& before, std::uint32_t now) {
     if (before == now) return;
     if (needs_register(shadows_->event(offset), before & mask, now & mask)) {

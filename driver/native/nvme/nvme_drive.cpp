@@ -231,6 +231,7 @@ void NvmeDrive::create_queues(std::uint16_t queue, std::uint32_t depth, std::uin
 bool NvmeDrive::delete_queues(std::uint16_t queue, Deadline deadline) {
   const std::lock_guard lock(mutex_);
   if (!created_.contains(queue)) return true;
+  deadline = sooner(deadline);
   try {
     // First the submission queue: its commands complete, or are aborted.
     if (!admin_.execute(admin::delete_submissions(queue), deadline).status.ok()) return false;
@@ -247,7 +248,7 @@ bool NvmeDrive::delete_submissions(Deadline deadline) {
   for (const std::uint16_t queue : created_) {
     if (admin_.stuck()) return false;
     try {
-      admin_.execute(admin::delete_submissions(queue), deadline);
+      admin_.execute(admin::delete_submissions(queue), sooner(deadline));
     } catch (const NvmeError&) {
       return false;
     }

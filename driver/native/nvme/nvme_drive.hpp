@@ -114,6 +114,11 @@ class NvmeDrive {
   void set_limits();
   bool delete_submissions(Deadline deadline);
   void require_success(const AdminCommand& command, const char* what);
+  /// A command of ours may take no longer than others.
+  Deadline sooner(Deadline deadline) const {
+    const Deadline ours = Deadline::in(options_.command_timeout_ns);
+    return deadline.at_ns < ours.at_ns ? deadline : ours;
+  }
   AdminQueue::Answer ask(const AdminCommand& command) {
     return admin_.execute(command, Deadline::in(options_.command_timeout_ns));
   }

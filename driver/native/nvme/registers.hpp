@@ -33,7 +33,7 @@ struct Capabilities {
 
   constexpr std::uint32_t most_entries() const {
     return static_cast<std::uint32_t>(word & 0xffff) + 1;
-  }                                                                                                // MQES
+  }  // MQES
   constexpr bool needs_contiguous_queues() const { return (word >> 16 & 1) != 0; }                 // CQR
   constexpr std::uint64_t ready_timeout_ns() const { return (word >> 24 & 0xff) * 500'000'000u; }  // TO
   constexpr std::uint32_t doorbell_stride() const { return word >> 32 & 0xf; }                     // DSTRD

@@ -2,6 +2,7 @@
 // Specification 2.0, 5.8 and B.5).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "driver/core/atomics.hpp"
@@ -14,6 +15,18 @@ namespace bamquery {
 /// a doorbell went from one value to another. All count round a ring whose size divides 65,536.
 constexpr bool needs_register(std::uint32_t event, std::uint32_t before, std::uint32_t now) {
   return static_cast<std::uint16_t>(now - event - 1) < static_cast<std::uint16_t>(now - before);
+}
+
+/// Between a store to one word and a load of another: the other side, which does it the other way round, sees
+/// the store, or the load sees its own. No fence of the language's, which ThreadSanitizer does not know.
+inline void fence_shadows() {
+#if defined(__x86_64__)
+  asm volatile("mfence" ::: "memory");
+#elif defined(__aarch64__)
+  asm volatile("dmb ish" ::: "memory");
+#else
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
 }
 
 /// Two pages laid out like the doorbell registers: what we want the controller to know, and of which values
@@ -52,9 +65,9 @@ class ShadowDoorbells {
       }
     }
   }
+  /// As for a controller that is new.
   void clear() {
-    values_.clear();
-    events_.clear();
+    for (std::uint32_t queue = 0; queue < queues(stride_); ++queue) forget(queue);
   }
 
  private:

@@ -13,6 +13,10 @@ namespace {
 
 constexpr std::uint64_t kInterruptNs = 50'000'000;
 
+// Small commands share a doorbell; of more bytes the controller hears at once, so that it does not wait while
+// we copy.
+constexpr std::size_t kDoorbellBytes = 128 << 10;
+
 const char* verb(Opcode opcode) {
   switch (opcode) {
     case Opcode::kRead:
@@ -57,17 +61,20 @@ class CpuQueueClient::Call {
     bool more = true;
     while (error_.ok() && (more || !pending_.empty())) {
       std::uint32_t slot = 0;
-      if (more && acquire(pair, slot)) {
+      std::size_t silent_bytes = 0;
+      while (more && acquire(pair, lba + at / block, slot)) {
         const std::size_t piece = std::min(most, bytes - at);
         if (from != nullptr) std::memcpy(pair.landing(slot), from + at, piece);
         const Request request{opcode_, nsid_, lba_of(at), static_cast<std::uint32_t>(piece / block)};
         pending_.push_back({slot, request.lba, to == nullptr ? nullptr : to + at, piece});
-        pair.issue(slot, request);  // the wait says the same
+        pair.issue(Silent{}, true, slot, request);  // the wait says the same
         at += piece;
         more = at < bytes;
-      } else if (!pending_.empty()) {
-        finish_one(pair);
+        silent_bytes += piece;
+        if (silent_bytes >= kDoorbellBytes) break;
       }
+      pair.ring_doorbell();
+      if (silent_bytes < kDoorbellBytes) finish_some(pair);
     }
     while (!pending_.empty()) finish_one(pair);
     lease_.end(Deadline::in(0));
@@ -96,11 +103,22 @@ class CpuQueueClient::Call {
   }
 
   // One look while commands are in flight; without any, a slot in quarantine has to come back.
-  bool acquire(const ServicedPair<Scope::kBlock>& pair, std::uint32_t& slot) {
+  bool acquire(const ServicedPair<Scope::kBlock>& pair, std::uint64_t lba, std::uint32_t& slot) {
     const Deadline until = pending_.empty() ? deadline_ : Deadline{0};
     const Status status = pair.acquire_slot(until, slot);
-    if (!status.ok() && pending_.empty()) note(status, 0);
+    if (!status.ok() && pending_.empty()) note(status, lba);
     return status.ok();
+  }
+
+  // Waits for one, and takes those behind it that have ended, too: as many places for new commands, of which
+  // the controller is told by one doorbell.
+  void finish_some(const ServicedPair<Scope::kBlock>& pair) {
+    std::size_t taken = 0;
+    for (Status ended; !pending_.empty() && taken < kDoorbellBytes;) {
+      if (taken > 0 && !pair.try_wait(pending_.front().slot, ended)) return;
+      taken += std::max<std::size_t>(pending_.front().bytes, 1);
+      finish_one(pair);
+    }
   }
 
   void finish_one(const ServicedPair<Scope::kBlock>& pair) {

@@ -27,6 +27,7 @@ class ServicedPair {
   Status issue(Group group, bool wanted, std::uint32_t slot, const Request& request) const {
     return pair_.issue(group, wanted, slot, request);
   }
+  void ring_doorbell() const { pair_.ring_doorbell(); }
   bool try_wait(std::uint32_t slot, Status& status) const { return pair_.try_wait(slot, status); }
   std::byte* landing(std::uint32_t slot) const { return pair_.landing(slot); }
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.guests import packages
-from tests.guests.packages import GuestsUnavailableError, installed, unpacked
+from tests.guests.packages import GuestsUnavailableError, installed, unpacked, unpacked_together
 
 Machine = Callable[..., None]
 
@@ -71,11 +71,23 @@ def test_the_newest_kernel_is_downloaded_once(machine: Machine, tmp_path: Path) 
     said = tmp_path / "said"
     machine(
         user=1000,
-        apt_cache='[ "$3" = kernel-b ] && echo "  Depends: linux-image-9" || exit 100',
+        apt_cache='[ "$3" = linux-image-b ] && echo "  Depends: linux-image-9" || exit 100',
         apt_get=f'echo "$@" >>{said}; : >linux-image-9.deb',
         dpkg=': >"$3/vmlinuz-9"',
     )
     for _ in range(2):
-        folder = unpacked("kernel-a", "kernel-b")
+        folder = unpacked("linux-image-a", "linux-image-b")
         assert [path.name for path in folder.iterdir()] == ["vmlinuz-9"]
     assert said.read_text() == "-q download linux-image-9\n"
+
+
+def test_what_belongs_to_a_kernel_does_not_stand_for_it(machine: Machine, tmp_path: Path) -> None:
+    machine(
+        user=1000,
+        apt_cache='echo "  Depends: linux-image-9"',
+        apt_get=": >$3.deb",
+        dpkg=': >"$3/$(basename ${2%.deb})"',
+        basename='echo "${1##*/}"',
+    )
+    folder = unpacked_together("headers", ["linux-headers-9", "linux-kbuild-9"])
+    assert sorted(path.name for path in folder.iterdir()) == ["linux-headers-9", "linux-kbuild-9"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -135,7 +135,9 @@ class _Reader:
         self._around = min(way.around, controller.memory.slot_bytes // shape.block_bytes, shape.blocks)
         self._threads = controller.memory.leased_pairs
         self._found = np.zeros(places.blocks, np.uint32)
-        self._batches = self._batch_starts()
+        # Whether it is of single blocks, and the first of them, or the number of the run.
+        singles = [(True, at) for at in range(0, len(places.singles), _BATCH)]
+        self._batches = iter([*singles, *((False, run) for run in range(len(places.runs)))])
         self._lock = threading.Lock()
         self._done = 0
         self._over = threading.Event()
@@ -157,11 +159,6 @@ class _Reader:
             raise self._errors[0]
         progress(self._done)
         return self._found
-
-    def _batch_starts(self) -> Iterator[tuple[bool, int]]:
-        """Whether it is of single blocks, and the first of them, or the number of the run."""
-        yield from ((True, at) for at in range(0, len(self._places.singles), _BATCH))
-        yield from ((False, run) for run in range(len(self._places.runs)))
 
     def _work(self) -> None:
         try:
@@ -198,6 +195,5 @@ class _Reader:
 
 
 def two_ways(shape: NamespaceShape, cores: int) -> Sequence[Way]:
-    """Unlike in all that a way has."""
-    block = shape.block_bytes
-    return (Way(1, 64, block, 1), Way(max(min(4, cores), 2), 256, 128 << 10, 8))
+    """Unlike in all that a way has. Buffers take less than 4 MiB each: many may lock no more than eight."""
+    return (Way(1, 64, shape.block_bytes, 1), Way(max(min(4, cores), 2), 32, 32 << 10, 8))

@@ -9,11 +9,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bamquery.driver.bench.workload import Figures, Interrupted
 from bamquery.driver.controller import Controller, NamespaceShape
 from bamquery.driver.nvme.drive import NvmeController, NvmeDrive
 from bamquery.driver.nvme.rates import LOADS, Load, measure_load
-from bamquery.driver.nvme.reading import Comparison, Open, Way, compare, draw_places, read_blocks, two_ways
+from bamquery.driver.nvme.reading import (
+    Comparison,
+    Open,
+    Places,
+    Way,
+    compare,
+    draw_places,
+    read_blocks,
+    two_ways,
+)
 from bamquery.driver.nvme.statuses import Refusal, try_refusals
 from bamquery.errors import StorageError
 
@@ -110,9 +122,7 @@ class Trial:
         """
         try:
             self._compare(blocks, findings)
-            with self.open_way(Way(1, 2, 2 * self.shape.block_bytes, 1)) as controller:
-                findings.doorbells = getattr(controller, "doorbells_text", "")
-                findings.refusals.extend(try_refusals(controller, self.shape))
+            self._refuse(findings)
             for load in LOADS:
                 self._measure(load, findings)
         except StorageError as error:
@@ -124,16 +134,23 @@ class Trial:
     def _compare(self, blocks: int, findings: Findings) -> None:
         places = draw_places(self.shape, blocks, _SEED)
         findings.ways = tuple(two_ways(self.shape, len(os.sched_getaffinity(0))))
-        found = []
-        for number, way in enumerate(findings.ways, 1):
-            text = f"reading {places.blocks:,} blocks, way {number} of {len(findings.ways)}"
-
-            def progress(done: int, text: str = text) -> None:
-                self.say(f"{text}: {100 * done // places.blocks} %")
-
-            with self.open_way(way) as controller:
-                found.append(read_blocks(controller, self.shape, places, way, progress))
+        found = [self._read(places, way, number) for number, way in enumerate(findings.ways, 1)]
         findings.comparison = compare(places, *found)
+
+    # Each controller in a function of its own: its queue pairs are free for the next when that ends.
+
+    def _read(self, places: Places, way: Way, number: int) -> NDArray[np.uint32]:
+        def progress(done: int) -> None:
+            share = 100 * done // places.blocks
+            self.say(f"reading {places.blocks:,} blocks, way {number} of 2: {share} %")
+
+        with self.open_way(way) as controller:
+            return read_blocks(controller, self.shape, places, way, progress)
+
+    def _refuse(self, findings: Findings) -> None:
+        with self.open_way(Way(1, 2, 2 * self.shape.block_bytes, 1)) as controller:
+            findings.doorbells = getattr(controller, "doorbells_text", "")
+            findings.refusals.extend(try_refusals(controller, self.shape))
 
     def _measure(self, load: Load, findings: Findings) -> None:
         # A power of two, as all transfers are.

@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
+from bamquery.driver.controller import NamespaceShape
 from bamquery.driver.machine import Machine
 from bamquery.driver.nvme.drive import NvmeController, NvmeDrive
 from bamquery.driver.nvme.drives import Drive
@@ -41,10 +42,7 @@ def run_test(machine: Machine, place: Drive, *, nsid: int | None, blocks: int, j
                 _print(describe_lines(drive))
                 namespace = drive.namespace(nsid)
                 report["nsid"] = namespace.nsid
-                memory = drive.queue_memory(namespace.nsid, pairs=1, depth=2, transfer_bytes=0)
-                with NvmeController(drive, memory) as controller:
-                    shape = controller.shape_of(namespace.nsid)
-                Trial(opens(drive, namespace.nsid), shape, say).run(blocks, findings)
+                Trial(opens(drive, namespace.nsid), _shape(drive, namespace.nsid), say).run(blocks, findings)
                 report["statistics"] = drive.statistics()
         except KeyboardInterrupt:
             findings.interrupted = True
@@ -56,6 +54,12 @@ def run_test(machine: Machine, place: Drive, *, nsid: int | None, blocks: int, j
         sys.stderr.write("bamquery: interrupted\n")
         return INTERRUPTED
     return OK if findings.right else FAILED
+
+
+def _shape(drive: NvmeDrive, nsid: int) -> NamespaceShape:
+    memory = drive.queue_memory(nsid, pairs=1, depth=2, transfer_bytes=0)
+    with NvmeController(drive, memory) as controller:
+        return controller.shape_of(nsid)
 
 
 def _print(lines: Iterable[str]) -> None:

@@ -35,7 +35,8 @@ class ShadowDoorbells {
  public:
   ShadowDoorbells(DmaSpace& space, std::uint32_t stride)
       : stride_(stride),
-        values_(space, kPage, QueueAccess::kReads),
+        // QEMU's controller writes those of the admin queue, as its registers are told.
+        values_(space, kPage, QueueAccess::kReadsAndWrites),
         events_(space, kPage, QueueAccess::kReadsAndWrites) {}
 
   /// How many queues the pages have doorbells for, the admin queue among them.

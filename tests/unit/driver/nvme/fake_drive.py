@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from bamquery.driver.faults import Fault
 from bamquery.driver.nvme import drive
 from bamquery.driver.nvme.reading import Open, Way
 from bamquery.driver.software_controller import SoftwareController
+from bamquery.errors import StorageError
 
 BLOCKS = 4096
 
@@ -64,6 +66,7 @@ class FakeNativeDrive:
     def __init__(self, data: bytearray, log: list[str]) -> None:
         self.data = data
         self.log = log
+        self.controllers: WeakSet[FakeNativeController] = WeakSet()
 
     def open(self, address: str, *, writable: bool, interface: str, timeout: float) -> FakeNativeDrive:
         self.log.append(f"open {address} {'writable' if writable else 'for reading'} {interface} {timeout}")
@@ -117,10 +120,17 @@ class FakeNativeController(_native.SoftwareController):
     doorbell_writes = None
 
     def __init__(self, native: FakeNativeDrive, memory: QueueMemory, *, doorbells: str) -> None:
+        if (
+            sum(one.pairs for one in native.controllers) + memory.leased_pairs
+            > native.limits()["queue_pairs"]
+        ):
+            raise StorageError("no queue pairs are left")
         super().__init__(memory, threads=1)
         self.memory(self.add_memory(len(native.data), 512))[:] = native.data
         native.log.append(f"controller {memory.leased_pairs} × {memory.depth}, {memory.slot_bytes}")
         self.start()
+        self.pairs = memory.leased_pairs
+        native.controllers.add(self)
 
 
 def use_fake_drive(monkeypatch: pytest.MonkeyPatch, data: bytearray) -> list[str]:

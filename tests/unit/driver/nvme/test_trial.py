@@ -6,7 +6,8 @@ import pytest
 from bamquery import _native
 from bamquery.driver.controller import NamespaceShape
 from bamquery.driver.faults import Fault, Opcode
-from bamquery.driver.nvme.reading import Way, compare, draw_places, read_blocks
+from bamquery.driver.nvme.rates import LOADS
+from bamquery.driver.nvme.reading import Way, compare, draw_places, read_blocks, two_ways
 from bamquery.driver.nvme.trial import Findings, Trial, call_interruptibly
 from bamquery.driver.nvme.trial_report import findings_lines
 from bamquery.driver.software_controller import SoftwareController
@@ -43,6 +44,19 @@ def test_all_is_well(block_bytes: int, blocks: int) -> None:
     assert all(figures.verified and figures.operations for figures in findings.rates)
     first, second = findings.ways
     assert not set(vars(first).values()) & set(vars(second).values())
+
+
+def test_little_memory_is_locked() -> None:
+    """Users who are not root may often lock 8 MiB."""
+    ways = [
+        *two_ways(shape_of(4096), 64),
+        *(Way(one.pairs, one.in_flight + 1, one.transfer_bytes, 1) for one in LOADS),
+    ]
+    for way in ways:
+        memory = _native.QueueMemory(
+            leased_pairs=way.pairs, shared_pairs=0, depth=way.depth, slot_bytes=way.transfer_bytes
+        )
+        assert memory.size < 5 << 20, way
 
 
 def test_a_block_that_is_not_the_same_is_found() -> None:

@@ -42,7 +42,8 @@ def test_a_report(log: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[
     assert log[0] == f"open {ADDRESS} for reading auto 10.0"
     assert log[-1] == "close"
     # Within the drive's limits.
-    assert "controller 2 × 32, 65536" in log or "controller 3 × 32, 65536" in log
+    assert "controller 2 × 32, 32768" in log or "controller 3 × 32, 32768" in log
+    assert "controller 1 × 32, 65536" in log
 
 
 def test_ctrl_c_closes_the_drive_and_keeps_what_was_found(

@@ -144,8 +144,9 @@ class ChunkSelection(Generic[Frame]):
     def _read_outputs(self, piece: Piece, rows: NDArray[np.int64] | None) -> Frame:
         """The columns given out, of the chunk's one piece, none of which is a frame yet: as one frame."""
         values: dict[int, StoredValues] = {}
-        read = [column for column in self._plan.outputs if column not in self._packed]
-        for column in self._plan.outputs:
+        columns = dict.fromkeys(self._plan.outputs)  # each once
+        read = [column for column in columns if column not in self._packed]
+        for column in columns:
             (packed,) = self._packed.pop(column, (None,))
             if packed is not None:
                 values[column] = self._codes.decode_values(piece, self._names[column], packed, rows)

@@ -1,4 +1,4 @@
-"""A step is taken in one fragment as in the last one only where columns are stored alike."""
+"""Steps are taken alike where columns are stored alike, and a column is read once."""
 
 from __future__ import annotations
 
@@ -68,3 +68,15 @@ def test_numbers_are_planned_once_for_all_fragments(tmp_path: Path) -> None:
     ):
         run_scan(snapshot, ("small",), [less], threads=1)
     assert find.call_count == 1
+
+
+def test_a_column_that_is_given_out_twice_is_read_once(tmp_path: Path) -> None:
+    table = unlike_fragments()
+    with stored(tmp_path / "db", table, encoding="auto") as snapshot:
+        for predicates in ([], [condition("less", 2, "small", 6)]):
+            found, profile = run_scan(snapshot, ("small", "number", "small"), predicates, threads=1)
+            wanted = table.filter(pc.field("small") < 6) if predicates else table
+            for place, name in enumerate(("small", "number", "small")):
+                assert found.column(place).to_pylist() == wanted.column(name).to_pylist()
+            for column in profile.columns.values():
+                assert column.vectors_read == column.vectors_total

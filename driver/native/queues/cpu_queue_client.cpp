@@ -62,7 +62,7 @@ class CpuQueueClient::Call {
     while (error_.ok() && (more || !pending_.empty())) {
       std::uint32_t slot = 0;
       std::size_t silent_bytes = 0;
-      while (more && acquire(pair, lba + at / block, slot)) {
+      while (more && acquire(pair, lba_of(at), slot)) {
         const std::size_t piece = std::min(most, bytes - at);
         if (from != nullptr) std::memcpy(pair.landing(slot), from + at, piece);
         const Request request{opcode_, nsid_, lba_of(at), static_cast<std::uint32_t>(piece / block)};

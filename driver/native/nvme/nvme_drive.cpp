@@ -68,6 +68,7 @@ void NvmeDrive::open() {
   if (!disable_controller(registers_, Deadline::in(patience))) {
     device_->reset();
     if (!disable_controller(registers_, Deadline::in(patience))) {
+      ended_ = true;  // no more can be done at its end
       throw NvmeError(name(), name() + ": the drive stays ready though it was disabled and reset", 0, 0,
                       status::kDeadlineMissed);
     }

@@ -40,7 +40,7 @@ void fuzz_identify(std::uint32_t seed) {
 }
 
 void fuzz_admin_completions(std::uint32_t seed) {
-  for (std::uint32_t round = 0; round < 12; ++round) {
+  for (std::uint32_t round = 0; round < 6; ++round) {
     FakeNvme fake({}, seed + round);
     fake.faults.fuzz_admin = true;
     const std::uint64_t begin = now_ns();

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import resource
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -35,6 +36,7 @@ def describe(machine: Machine, place: Drive, drive: NvmeDrive) -> dict[str, Any]
             "group_type": place.group_type,
         },
         "vfio_interface": drive.interface,
+        "memory": _memory(machine),
         "drive": {
             "address": place.address,
             "ids": place.ids,
@@ -82,6 +84,16 @@ def findings_lines(findings: Findings) -> Iterator[str]:
         yield from (f"    {note}" for note in figures.notes)
     if findings.error:
         yield f"the test ended before its end: {findings.error}"
+
+
+def _memory(machine: Machine) -> dict[str, Any]:
+    """Where queues and buffers are: the host's own memory, as the drive may reach it."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    return {
+        "queues": "pinned host memory; the drive reads rings, writes completions and landing buffers",
+        "transparent_huge_pages": machine.text("/sys/kernel/mm/transparent_hugepage/enabled"),
+        "memlock_bytes": None if limit == resource.RLIM_INFINITY else limit,
+    }
 
 
 def _namespace_line(namespace: DriveNamespace) -> str:

@@ -36,6 +36,7 @@ def test_a_report(log: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[
     assert report["versions"]["kernel"] == "6.8.0-45-generic"
     assert (report["vfio_interface"], report["iommu"]["group_type"]) == ("VFIO group 7", "DMA-FQ")
     assert report["limits"]["queue_depth"] == 32
+    assert report["memory"]["transparent_huge_pages"] == "always [madvise] never"
     assert [one["refusal"] for one in report["namespaces"]] == [None, "blocks of 520 bytes"]
     assert len(report["rates"]) == 4
     assert "SECRET" not in file.read_text() + text

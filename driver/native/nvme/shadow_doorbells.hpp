@@ -36,7 +36,6 @@ class ShadowDoorbells {
  public:
   ShadowDoorbells(DmaSpace& space, std::uint32_t stride)
       : stride_(stride),
-        // QEMU's controller writes those of the admin queue, as its registers are told.
         values_(space, kPage, QueueAccess::kReadsAndWrites),
         events_(space, kPage, QueueAccess::kReadsAndWrites) {}
 

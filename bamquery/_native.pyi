@@ -847,6 +847,9 @@ class BenchRun:
 class BlockRun(BenchRun):
     """Of blocks."""
 
+class RingsRun(BenchRun):
+    """Of blocks of any controller's namespace."""
+
 class CacheRun(BenchRun):
     """Of pages, or of an array's elements, through a page cache."""
 
@@ -858,6 +861,21 @@ def start_uring_bench(backing: BenchBacking, job: BlockJob, direct: bool) -> Blo
 
 def start_rings_bench(backing: BenchBacking, job: BlockJob, options: RingOptions) -> BlockRun:
     """By NVMe commands, a queue pair for each client."""
+
+def start_controller_bench(
+    memory: QueueMemory,
+    controller: Controller,
+    job: BlockJob,
+    *,
+    nsid: int,
+    known_content: bool,
+    deadline_seconds: float,
+) -> RingsRun:
+    """By NVMe commands to a namespace's first blocks, a queue pair for each client; the rings are fresh.
+
+    What is read is compared with the content of the job's seed if that is `known_content`, else with what the
+    same block's first read brought. ValueError: the namespace or the queues have no such blocks.
+    """
 
 def start_cache_bench(
     backing: BenchBacking,
@@ -1103,6 +1121,7 @@ class CpuQueueClient:
 
     def __init__(self, memory: QueueMemory, controller: Controller) -> None: ...
     def read(self, nsid: int, lba: int, target: Buffer, deadline: float) -> None: ...
+    def read_places(self, nsid: int, lbas: NDArray[np.uint64], target: Buffer, deadline: float) -> None: ...
     def write(self, nsid: int, lba: int, source: Buffer, deadline: float) -> None: ...
     def flush(self, nsid: int, deadline: float) -> None: ...
     def settle(self) -> tuple[int, int, int, int, int]: ...

@@ -9,6 +9,9 @@ from bamquery import _native
 from bamquery.driver.controller import DEADLINE, Controller
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from bamquery._native import Buffer
 
 
@@ -51,6 +54,16 @@ class QueueClient:
     def read_into(self, nsid: int, lba: int, target: Buffer, deadline: float = DEADLINE) -> None:
         """Fill `target`. ValueError: it is not of whole blocks."""
         self._native.read(nsid, lba, target, deadline)
+
+    def read_places(
+        self, nsid: int, lbas: NDArray[np.uint64], target: Buffer, deadline: float = DEADLINE
+    ) -> None:
+        """Fill `target` by one command for each of the blocks `lbas`, as many in flight as slots allow.
+
+        Each place gets an equal share of `target`: whole blocks, no more than a command moves. ValueError
+        otherwise.
+        """
+        self._native.read_places(nsid, lbas, target, deadline)
 
     def write(self, nsid: int, lba: int, source: Buffer, deadline: float = DEADLINE) -> None:
         """Write `source`. ValueError: it is not of whole blocks."""

@@ -42,6 +42,7 @@ other commands:
   bamquery serve DB ...         serve a database to Arrow Flight SQL clients
   bamquery bench ...            measure loading, queries, queues and caches
   bamquery doctor [PATH]        say what this machine has and lacks
+  bamquery nvme ...             list NVMe drives, hand them over, test them
 
 A database that is called like one of them is opened as ./taxi.
 

@@ -281,6 +281,12 @@ def _doctor(arguments: Sequence[str]) -> int:
     return doctor(arguments)
 
 
+def _nvme(arguments: Sequence[str]) -> int:
+    from bamquery.driver.nvme.command_line import main as nvme  # noqa: PLC0415
+
+    return nvme(arguments)
+
+
 def _report(arguments: Sequence[str]) -> int:
     from bamquery.report.report_command import main as report  # noqa: PLC0415
 
@@ -302,6 +308,7 @@ _SUBCOMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = MappingProxy
         "columns": _columns,
         "bench": _bench,
         "doctor": _doctor,
+        "nvme": _nvme,
         "report": _report,
         "serve": _serve,
     }

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 
 from bamquery import _native
 from bamquery.driver.bench.backing import PreparedBacking, prepare_backing
+from bamquery.driver.bench.drives import run_drives
 from bamquery.driver.bench.measure import Run, measure
 from bamquery.driver.bench.workload import (
     DRIVES,
@@ -28,8 +30,14 @@ def run_block_cpu(workload: BlockWorkload, progress: Progress) -> list[Figures]:
     """
     figures: list[Figures] = []
     try:
-        with prepare_backing(workload, writes=workload.write_share > 0) as backing:
+        with ExitStack() as stack:
+            backing = None
             for path in workload.paths:
+                if path is PathName.DRIVE:
+                    figures.append(run_drives(workload, progress))
+                    continue
+                if backing is None:
+                    backing = stack.enter_context(prepare_backing(workload, writes=workload.write_share > 0))
                 run, notes = _start(path, workload, backing)
                 figures.append(
                     measure(path, run, workload.seconds, progress, verify=workload.verify, notes=notes)

@@ -17,7 +17,7 @@ from bamquery.driver.bench.cache import run_array_cpu, run_cache_cpu
 from bamquery.driver.bench.live import LiveProgress
 from bamquery.driver.bench.options import parser_of, workload_of, workloads
 from bamquery.driver.bench.plot import draw, load_pyplot
-from bamquery.driver.bench.report import Report, Run, notes_of, table_of, to_json
+from bamquery.driver.bench.report import Report, Run, drive_table_of, notes_of, table_of, to_json
 from bamquery.driver.bench.workload import (
     ArrayWorkload,
     BlockWorkload,
@@ -106,6 +106,8 @@ def _show(report: Report) -> None:
     console = Console(highlight=False, width=max(console.width, _TABLE_WIDTH))
     if any(run.figures for run in report.runs):
         console.print(table_of(report))
+    if (drives := drive_table_of(report)) is not None:
+        console.print(drives)
     for line in notes_of(report):
         console.print(line, style="dim", markup=False, soft_wrap=True)
     if report.interrupted:

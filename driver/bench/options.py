@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from bamquery.driver.bench import sizes
+from bamquery.driver.bench.backing_options import NVME, RISK, add_backing, backing_of
 from bamquery.driver.bench.workload import (
     DRIVES,
     SECTOR_BYTES,
-    Access,
     ArrayWorkload,
     Backing,
     BlockWorkload,
@@ -38,6 +38,8 @@ ELEMENTS: Final = (
     "float64",
 )
 _CPU_PATHS: Final = (PathName.RINGS, PathName.IO_URING, PathName.MAPPED)
+_DRIVE_PATHS: Final = (PathName.DRIVE, PathName.RINGS, PathName.IO_URING, PathName.MAPPED)
+"""Of drives, and of what is beside them."""
 _GPU_PATHS: Final = (
     PathName.RINGS,
     PathName.ZERO_COPY,
@@ -96,7 +98,7 @@ def workload_of(benchmark: str, options: argparse.Namespace) -> tuple[Setup, Swe
     Raises:
         SettingError: they do not go together.
     """
-    device = _device(options.device)
+    device = _device(options)
     common = _common(options, device)
     workload: Setup
     if benchmark == "block":
@@ -152,14 +154,12 @@ def check(workload: Setup) -> None:
         case BlockWorkload():
             unit = workload.block_bytes
             _check_power("--block-size", unit, workload.lba_bytes)
-            possible = _GPU_PATHS if gpu else _CPU_PATHS
-            for path in workload.paths:
-                if path not in possible:
-                    names = ", ".join(possible)
-                    raise SettingError(f"--paths {path}: {workload.device} has {names}")
-            if PathName.IO_URING in workload.paths and workload.backing.path is None:
-                raise SettingError("--paths io_uring: it reads files, so name one with --backing FILE")
+            _check_paths(workload)
         case CacheWorkload() | ArrayWorkload():
+            if workload.backing.drives:
+                raise SettingError(
+                    f"--backing {workload.backing}: drives are read by bamquery bench block only"
+                )
             unit = workload.page_bytes
             _check_power("--page-size", unit, workload.lba_bytes)
             if workload.cache_bytes < unit:
@@ -175,7 +175,22 @@ def _check_power(option: str, size: int, lba: int) -> None:
         raise SettingError(f"{option} {size}: it takes a power of two from the logical block ({lba}) on")
 
 
+def _check_paths(workload: BlockWorkload) -> None:
+    backing = workload.backing
+    possible = _GPU_PATHS if workload.device != "cpu" else _DRIVE_PATHS if backing.drives else _CPU_PATHS
+    for path in workload.paths:
+        if path not in possible:
+            raise SettingError(f"--paths {path}: {workload.device} has {', '.join(possible)} there")
+    if PathName.IO_URING in workload.paths and backing.path is None:
+        option = "--beside FILE" if backing.drives else "--backing FILE"
+        raise SettingError(f"--paths io_uring: it reads files, so name one with {option}")
+    if workload.write_share > 0 and backing.drives and not backing.writable:
+        raise SettingError(f"--mix: nothing is written to {backing} without {RISK}")
+
+
 def _default_paths(device: str, backing: Backing) -> tuple[PathName, ...]:
+    if backing.drives:
+        return _DRIVE_PATHS[: 3 if backing.path else 1]
     if device != "cpu":
         return _GPU_PATHS[:3]
     return tuple(path for path in _CPU_PATHS if path is not PathName.IO_URING or backing.path is not None)
@@ -194,7 +209,7 @@ def _common(options: argparse.Namespace, device: str) -> dict[str, Any]:
         "pairs": options.pairs or (132 if gpu else max(1, cores - threads)),
         "depth": options.depth or (256 if gpu else 64),
         "controller_threads": threads,
-        "backing": _backing(options),
+        "backing": backing_of(options),
         "extent_bytes": options.extent or (4 << 30 if gpu else 256 << 20),
         "lba_bytes": options.lba,
         "profile": options.profile,
@@ -206,16 +221,12 @@ def _common(options: argparse.Namespace, device: str) -> dict[str, Any]:
     }
 
 
-def _backing(options: argparse.Namespace) -> Backing:
-    if options.backing == "memory":
-        if options.direct or options.overwrite or options.keep:
-            raise SettingError("--direct, --overwrite and --keep are for files: name one with --backing FILE")
-        return Backing()
-    access = Access.DIRECT if options.direct else Access.MAPPED
-    return Backing(Path(options.backing), access, options.overwrite, options.keep)
-
-
-def _device(text: str) -> str:
+def _device(options: argparse.Namespace) -> str:
+    text: str = options.device
+    if options.backing.startswith(NVME):
+        if text not in ("auto", "cpu"):
+            raise SettingError(f"--device {text}: drives are read by CPU threads; leave it, or say cpu")
+        return "cpu"
     gpu_here = os.path.exists("/proc/driver/nvidia/version") and _has_cuda()
     if text == "auto":
         return "cuda:0" if gpu_here else "cpu"
@@ -260,10 +271,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         type=_with_shown_errors(_parse_threads),
         help="of the software controller (half the cores, 8; with a GPU three quarters, 12)",
     )
-    add("--backing", metavar="memory|FILE", default="memory", help="where the blocks are (memory)")
-    add("--direct", action="store_true", help="read and write the file past the page cache (O_DIRECT)")
-    add("--overwrite", action="store_true", help="the file may hold something else: it is lost")
-    add("--keep", action="store_true", help="leave the file that was made, for the next run")
+    add_backing(parser)
     add("--extent", type=size, help="how much of the backing is touched (256M; on GPUs 4G)")
     add("--lba", type=size, choices=(512, 4096), default=512, help="logical block of the namespaces (512)")
     add("--pattern", type=Pattern, choices=list(Pattern), default=Pattern.RANDOM, help="(random)")

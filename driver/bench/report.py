@@ -19,7 +19,7 @@ from bamquery.driver.bench.sizes import format_size
 from bamquery.driver.bench.workload import ArrayWorkload, BlockWorkload, CacheWorkload, Figures, Setup
 from bamquery.driver.doctor import gpu
 from bamquery.driver.doctor.host import check_processors
-from bamquery.driver.doctor.machine import Machine
+from bamquery.driver.machine import Machine
 
 _PACKAGES: Final = (
     "bamquery",
@@ -140,6 +140,32 @@ def table_of(report: Report) -> Table:
         for figures in run.figures:
             cells = [run.swept] if report.sweep else []
             table.add_row(*cells, *_cells(figures, hits=hits))
+    return table
+
+
+def drive_table_of(report: Report) -> Table | None:
+    """One row for each drive's namespace, path and run; None where there were none."""
+    rows = [(run, figures) for run in report.runs for figures in run.figures if figures.drives]
+    if not rows:
+        return None
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    if report.sweep:
+        table.add_column(report.sweep, justify="right", no_wrap=True)
+    table.add_column("namespace", no_wrap=True)
+    for header in ("commands", "GB", "errors", "doorbell writes", "per command"):
+        table.add_column(header, justify="right", no_wrap=True)
+    for run, figures in rows:
+        for drive in figures.drives:
+            share = drive.doorbell_writes / drive.commands if drive.commands else 0.0
+            table.add_row(
+                *([run.swept] if report.sweep else []),
+                drive.namespace,
+                f"{drive.commands:,}",
+                f"{drive.bytes / 1e9:.3f}",
+                f"{drive.errors:,}",
+                f"{drive.doorbell_writes:,}",
+                f"{share:.3f}",
+            )
     return table
 
 

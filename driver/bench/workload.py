@@ -35,6 +35,8 @@ class PathName(StrEnum):
 
     RINGS = "rings"
     """NVMe queue pairs and the software controller; asked for by GPU threads, or by CPU threads."""
+    DRIVE = "drive"
+    """NVMe queue pairs of real drives, driven by this process; asked for by CPU threads."""
     ZERO_COPY = "zero-copy"
     """GPU threads load from pinned host memory: what the rings are held against. GPU only."""
     COPY_ENGINE = "copy-engine"
@@ -55,8 +57,19 @@ class Access(StrEnum):
 
 
 @dataclass(frozen=True)
+class NamespacePlace:
+    """A namespace of a drive: the drive's address on the PCI bus, and the namespace's number."""
+
+    address: str
+    nsid: int
+
+    def __str__(self) -> str:
+        return f"nvme:{self.address}/{self.nsid}"
+
+
+@dataclass(frozen=True)
 class Backing:
-    """Where blocks lie: in host memory, or in a file."""
+    """Where blocks lie: in host memory, in a file, or on drives, with memory or a file for other paths."""
 
     path: Path | None = None
     """None: anonymous memory, made for the run."""
@@ -65,9 +78,14 @@ class Backing:
     """Whether a file that holds anything else may be filled with the benchmark's content."""
     keep: bool = False
     """Whether a file that was made for the run stays."""
+    drives: tuple[NamespacePlace, ...] = ()
+    writable: bool = False
+    """Whether drives may be written to: then they are filled with the content."""
 
     def __str__(self) -> str:
-        return "memory" if self.path is None else f"{self.path} ({self.access})"
+        beside = "memory" if self.path is None else f"{self.path} ({self.access})"
+        drives = ", ".join(map(str, self.drives))
+        return drives + (f", beside {beside}" if self.path else "") if drives else beside
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,6 +183,17 @@ class Latency:
     max: int
 
 
+@dataclass(frozen=True)
+class DriveFigures:
+    """What one drive's namespace did: commands, bytes, errors, writes to its doorbell registers."""
+
+    namespace: str
+    commands: int
+    bytes: int
+    errors: int
+    doorbell_writes: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class Figures:
     """What one path did."""
@@ -185,6 +214,7 @@ class Figures:
     """What one should know to read the figures."""
     counters: dict[str, float] = field(default_factory=dict)
     """More figures of one path: hits, misses, commands of the controller, ..."""
+    drives: tuple[DriveFigures, ...] = ()
 
     @property
     def iops(self) -> float:
@@ -218,6 +248,7 @@ class Figures:
         del values["latency"]
         values["latency_ns"] = asdict(self.latency) if self.latency else None
         values["notes"] = list(self.notes)
+        values["drives"] = [asdict(drive) for drive in self.drives]
         return values | {
             "iops": self.iops,
             "gigabytes_per_second": self.gigabytes_per_second,

@@ -87,6 +87,11 @@ BAMQUERY_CORE uint64_t now_ns() {
 #endif
 }
 
+#if !defined(__CUDACC__) && !defined(BAMQUERY_EXPLORE)
+inline constexpr uint32_t kSpinningLooks = 64;
+inline constexpr uint32_t kYieldingLooks = 1024;  ///< About a millisecond.
+#endif
+
 /// Lets others run before the next look at a word that somebody else must change. `tries` counts the looks
 /// so far in this wait.
 BAMQUERY_CORE void pause([[maybe_unused]] uint32_t tries) {
@@ -97,12 +102,16 @@ BAMQUERY_CORE void pause([[maybe_unused]] uint32_t tries) {
 #elif defined(BAMQUERY_EXPLORE)
   explore::pause();
 #else
-  if (tries < 64) {
+  if (tries < kSpinningLooks) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #endif
-  } else {
+  } else if (tries < kYieldingLooks) {
     std::this_thread::yield();
+  } else {
+    // Where others want the processor, who yields again and again is not let on for seconds: Linux takes each
+    // yield for a slice that was used up.
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
 #endif
 }
@@ -113,7 +122,15 @@ class Backoff {
  public:
   BAMQUERY_CORE uint32_t looks() const { return looks_; }
   BAMQUERY_CORE void pause() {
+#if defined(__CUDACC__) || defined(BAMQUERY_EXPLORE)
     bamquery::pause(looks_);
+#else
+    const bool yields = looks_ >= kSpinningLooks && looks_ < kYieldingLooks;
+    const uint64_t before = yields ? now_ns() : 0;
+    bamquery::pause(looks_);
+    // A microsecond or so of others' time counts as a look, too.
+    if (yields) looks_ += static_cast<uint32_t>((now_ns() - before) >> 10);
+#endif
 #if !defined(BAMQUERY_EXPLORE)
     ++looks_;
 #endif
@@ -197,6 +214,7 @@ BAMQUERY_CORE uint32_t bit_count(uint32_t word) {
 /// NVRTC 13.0: the slot clock's hand was moved by the lanes that were there.
 struct Lanes {
   static constexpr bool kTogether = true;
+  static constexpr bool kRingsDoorbell = true;
 
   BAMQUERY_CORE static constexpr Lanes warp() { return {}; }
 
@@ -289,6 +307,7 @@ struct Lanes {
 /// One lane for itself, whatever the others of its warp do: a group like `Lanes`, of one.
 struct Lone {
   static constexpr bool kTogether = false;
+  static constexpr bool kRingsDoorbell = true;
 
   BAMQUERY_CORE static constexpr uint32_t count() { return 1; }
   BAMQUERY_CORE static constexpr uint32_t rank() { return 0; }
@@ -306,6 +325,12 @@ struct Lone {
     return 1;
   }
   BAMQUERY_CORE static constexpr void sync() {}
+};
+
+/// `Lone`, for a thread that issues several commands before it rings one doorbell:
+/// QueuePair::ring_doorbell().
+struct Silent : Lone {
+  static constexpr bool kRingsDoorbell = false;
 };
 
 /// Of the lanes of a ballot, how many come before that of rank `rank`.

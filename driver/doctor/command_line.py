@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.text import Text
 
 from bamquery.driver.doctor.examine import examine, fit
-from bamquery.driver.doctor.machine import Finding, Level, Machine
+from bamquery.driver.doctor.finding import Finding, Level
+from bamquery.driver.machine import Machine
 
 _STYLES: Final = {Level.OK: "green", Level.NOTE: "yellow", Level.MISSING: "red"}
 _INDENT: Final = " " * 9

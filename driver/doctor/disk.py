@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from bamquery.driver.doctor.machine import Finding, Level, Machine, gib
+from bamquery.driver.doctor.finding import Finding, Level
+from bamquery.driver.machine import Machine, gib
 
 _IO_URING_SETUP: Final = 425
 """The system call's number, the same on x86-64 and arm64."""

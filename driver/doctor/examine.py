@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from bamquery.driver.doctor import disk, gpu, host, nvme, software
-from bamquery.driver.doctor.machine import Finding, Level, Machine
+from bamquery.driver.doctor.finding import Finding, Level
+from bamquery.driver.machine import Machine
 
 Check = Callable[[Machine], Iterable[Finding]]
 

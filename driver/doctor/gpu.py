@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from bamquery.driver.doctor.machine import Finding, Level, Machine, gib
+from bamquery.driver.doctor.finding import Finding, Level
 from bamquery.driver.doctor.pcie import read_link
+from bamquery.driver.machine import Machine, gib
 
 _NEEDED_DRIVER: Final = 580
 """The first that runs CUDA 13."""

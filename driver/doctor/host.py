@@ -9,7 +9,8 @@ import resource
 from collections.abc import Iterator
 
 from bamquery.driver.control_groups import control_group_folders, memory_limit
-from bamquery.driver.doctor.machine import Finding, Level, Machine, gib
+from bamquery.driver.doctor.finding import Finding, Level
+from bamquery.driver.machine import Machine, gib
 
 _IO_URING_SINCE = (5, 6)
 """IORING_OP_READ and IORING_OP_WRITE."""

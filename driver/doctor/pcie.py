@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from bamquery.driver.doctor.machine import Machine
+from bamquery.driver.machine import Machine
 
 
 @dataclass(frozen=True)

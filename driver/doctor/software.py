@@ -12,7 +12,8 @@ from typing import Final
 
 from bamquery.driver.compile import toolchain
 from bamquery.driver.compile.kernel_cache import default_folder
-from bamquery.driver.doctor.machine import Finding, Level, Machine
+from bamquery.driver.doctor.finding import Finding, Level
+from bamquery.driver.machine import Machine
 from bamquery.errors import GpuError
 
 _NEEDED: Final = ("bamquery", "flatbuffers", "numpy", "pyarrow", "rich", "sqlglot")

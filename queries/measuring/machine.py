@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 from bamquery.driver.doctor.gpu import check_cuda, check_gpus
-from bamquery.driver.doctor.machine import Machine
+from bamquery.driver.machine import Machine
 
 # As people call them, and the distributions that may have them.
 _LIBRARIES = {

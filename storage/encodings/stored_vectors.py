@@ -14,7 +14,7 @@ from bamquery.storage.encodings.fixed_width import positions_in
 from bamquery.storage.encodings.plain import ColumnPlace
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class StoredVectors(ABC):
     """Payloads of some vectors, end to end. Positions are those among these vectors' rows.
 

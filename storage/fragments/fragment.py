@@ -25,6 +25,7 @@ from bamquery.storage.format.layout import FragmentLayout, vector_count
 from bamquery.storage.format.lazy_sequence import LazySequence
 from bamquery.storage.format.storable_types import is_string_like, stored_index
 from bamquery.storage.fragments.check import check_fragment
+from bamquery.storage.fragments.column_kind import ColumnKind
 from bamquery.storage.fragments.plain_size import ColumnSizes
 from bamquery.storage.fragments.schema_evolution import FragmentColumns
 from bamquery.storage.readers.block_reader import BlockReader, RangeMismatchError, ReadCounters
@@ -72,6 +73,7 @@ class Fragment:
         self._positions = dict(zip(schema.names, positions, strict=True))
         self._columns: dict[str, StoredColumn] = {}
         self._sizes: dict[str, ColumnSizes] = {}
+        self._kinds: dict[str, ColumnKind] = {}
         self._dictionaries: dict[str, pa.Array[Any]] = {}
         self._string_lengths: dict[str, NDArray[np.int64]] = {}
         self._lock = threading.Lock()
@@ -142,6 +144,13 @@ class Fragment:
                 self.schema.field(index).type, self.layout.columns[index], self.rows
             )
             self._sizes[column] = found
+        return found
+
+    def kind(self, column: str) -> ColumnKind:
+        """How a column is stored."""
+        found = self._kinds.get(column)
+        if found is None:
+            found = self._kinds[column] = ColumnKind.of_column(self.column(column), self.sizes(column))
         return found
 
     def dictionary(self, column: str, reader: BlockReader, counters: ReadCounters) -> pa.Array[Any]:

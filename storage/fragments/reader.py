@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +20,7 @@ from bamquery.storage.encodings.packed.row_selection import SelectedRows, Step, 
 from bamquery.storage.encodings.packed.vectors import PackedVectors
 from bamquery.storage.encodings.stored_vectors import StoredVectors
 from bamquery.storage.format.layout import VECTOR_ROWS
+from bamquery.storage.fragments.column_kind import ColumnKind
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.readers.block_reader import BlockReader, ReadCounters
 from bamquery.storage.readers.mapped_reader import MappedReader
@@ -50,7 +50,8 @@ class FragmentReader:
         self._reader = reader
         self._verify = verify
         self._keeps_dictionaries = keeps_dictionaries
-        self._packed: dict[str, PackedColumn | None] = {}
+        self.is_mapped: Final = isinstance(reader, MappedReader)
+        """Whether native calls read its packed columns together."""
 
     def stream(self, column: str, vectors: NDArray[np.int64], counters: ReadCounters) -> pa.Array[Any]:
         """The rows of `vectors`, one after the other; vectors next to each other make large requests."""
@@ -82,12 +83,11 @@ class FragmentReader:
 
     def is_packed(self, column: str) -> bool:
         """Whether the column is encoded, so that `read_packed` and `decode` can be asked for it."""
-        return isinstance(self._fragment.column(column), (PackedColumn, FsstColumn))
+        return self._fragment.kind(column).is_encoded
 
-    def can_stay_packed(self, column: str) -> bool:
-        """Whether what `read_packed` gives of the column is numbers, and no codes of a dictionary."""
-        is_coded = self._fragment.sizes(column).has_dictionary
-        return not is_coded and isinstance(self._fragment.column(column), PackedColumn)
+    def kind(self, column: str) -> ColumnKind:
+        """How the column is stored."""
+        return self._fragment.kind(column)
 
     def read_packed(self, column: str, vectors: NDArray[np.int64], counters: ReadCounters) -> StoredVectors:
         """The rows of `vectors` as they are stored, of a column that is encoded."""
@@ -136,30 +136,23 @@ class FragmentReader:
 
     def packed_column(self, column: str) -> PackedColumn | None:
         """The one column, if native calls read it together with others."""
-        if column not in self._packed:  # each chunk asks several times
-            stored = self._fragment.column(column) if isinstance(self._reader, MappedReader) else None
-            self._packed[column] = stored if isinstance(stored, PackedColumn) else None
-        return self._packed[column]
+        return self._fragment.kind(column).packed if self.is_mapped else None
 
     def read_together(self, columns: Sequence[str], requests: Sequence[ColumnRequest]) -> list[ReadColumn]:
         """What requests for columns of `packed_columns` give; see `read_columns`."""
         assert isinstance(self._reader, MappedReader)
-        counters = [ReadCounters() for _ in columns]
-        asked = []
-        coded = [self._fragment.sizes(column).has_dictionary for column in columns]
-        for column, request, own, is_coded in zip(columns, requests, counters, coded, strict=True):
-            asked.append(replace(request, lengths=self.string_lengths(column, own)) if is_coded else request)
-        answers = read_columns(self._reader, asked, verify=self._verify)
-        found = list(answers)
-        for i, (answer, own, is_coded) in enumerate(zip(answers, counters, coded, strict=True)):
-            if not is_coded:
-                continue
-            values = answer.values
-            if not isinstance(values, PackedVectors):
-                values = self._finish(columns[i], values, own, checked=True)
-            total = answer.counters
-            total += own  # of its dictionary
-            found[i] = replace(answer, values=values)
+        coded = [i for i, column in enumerate(columns) if self._fragment.kind(column).is_coded]
+        if not coded:
+            return read_columns(self._reader, requests, verify=self._verify)
+        read = {i: ReadCounters() for i in coded}  # of dictionaries
+        for i in coded:
+            requests[i].lengths = self.string_lengths(columns[i], read[i])
+        found = read_columns(self._reader, requests, verify=self._verify)
+        for i, own in read.items():
+            answer = found[i]
+            if not isinstance(answer.values, PackedVectors):
+                answer.values = self._finish(columns[i], answer.values, own, checked=True)
+            answer.counters += own
         return found
 
     def string_lengths(self, column: str, counters: ReadCounters) -> NDArray[np.int64]:

@@ -41,10 +41,11 @@ class Corrections:
         """Note what reads of one strategy took together, which is shared out by what was expected of each."""
         if self._model is None:
             return
-        expected = self._model.seconds(read.predicted for read in reads)
+        costs = [read.predicted for read in reads]
+        expected = self._model.seconds(costs)
         if not expected or seconds <= 0:
             return
-        key = self._key(reads[0].strategy, [read.predicted for read in reads])
+        key = self._key(reads[0].strategy, costs)
         with self._lock:
             predicted, measured = self._seen.get(key, (_PRIOR_S, _PRIOR_S))
             predicted, measured = _FADE * predicted + expected, _FADE * measured + seconds

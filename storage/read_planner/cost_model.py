@@ -76,7 +76,7 @@ class PathRates:
     host_seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ReadDemand:
     """What one column's read asks for.
 

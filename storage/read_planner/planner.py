@@ -26,7 +26,7 @@ Demands: TypeAlias = "Mapping[Strategy, ReadDemand]"
 """What one column's read takes by each strategy that is open to it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Choice:
     """How a column is to be read, and what that should cost.
 

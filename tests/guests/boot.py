@@ -22,7 +22,7 @@ from tests.guests.accelerator import accelerator
 from tests.guests.contents import archive
 from tests.guests.host_files import shared
 from tests.guests.kernel import Kernel, cloud_kernel
-from tests.guests.machine import Machine
+from tests.guests.machine import Machine, patience
 from tests.guests.packages import CACHE, qemu
 from tests.guests.results import StepLog, parse
 from tests.guests.steps import Step
@@ -45,7 +45,7 @@ class Boot:
         driver: the guest's driver that gets the drives before the first step: `vfio-pci`, `nvme`, `none`.
         machine: the rest of it.
         kernel: gets its kernel.
-        seconds: after which QEMU is ended.
+        seconds: after which QEMU is ended; this, and what steps may take, is for an idle host.
     """
 
     name: str
@@ -124,7 +124,9 @@ def _run(boot: Boot) -> Outcome:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     initramfs = folder / "initramfs"
-    initramfs.write_bytes(archive(boot.steps, kernel, boot.addresses(), boot.driver).to_bytes())
+    factor = patience()
+    steps = [replace(step, seconds=int(step.seconds * factor)) for step in boot.steps]
+    initramfs.write_bytes(archive(steps, kernel, boot.addresses(), boot.driver).to_bytes())
     images = nvme.images(boot.drives, folder)
     machine = boot.machine.arguments(kernel.image, initramfs, folder, accelerator(emulator, kernel))
     command = [emulator, *machine, *nvme.arguments(boot.drives, images)]
@@ -133,7 +135,7 @@ def _run(boot: Boot) -> Outcome:
         (folder / "qemu.log").open("w") as log,
         shared(boot.machine.memory_mb, log) if shares_host else nullcontext([]) as more,
     ):
-        status, seconds = emulate([*command, *more], boot.seconds, folder / "command", log)
+        status, seconds = emulate([*command, *more], boot.seconds * factor, folder / "command", log)
     output = folder / "output.log"
     said = output.read_text("utf-8", "replace") if output.exists() else ""
     return Outcome(status, parse(said), seconds, folder)

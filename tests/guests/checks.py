@@ -18,7 +18,6 @@ REQUIRED = "BAMQUERY_REQUIRE_GUESTS"
 def checks_of(boot: Boot) -> Callable[..., None]:
     """A test function with a case for each check, for a module to call `test_...`."""
 
-    @pytest.mark.timeout(3 * boot.seconds + 600)  # packages may have to come first, and QEMU may crash once
     @pytest.mark.parametrize("check", declared(boot), ids=str)
     def test(check: Check, record_property: Callable[[str, object], None]) -> None:
         outcome = outcome_of(boot)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+_BACKSTOP_S = 3600  # packages may have to come first; boots have limits of their own
 _BOOTS = Path(__file__).with_name("boots")
 
 
@@ -14,6 +15,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     boots = [item for item in items if _BOOTS in item.path.parents]
     for item in boots:
         item.add_marker(pytest.mark.guest)
+        item.add_marker(pytest.mark.timeout(_BACKSTOP_S))
     if boots and not config.getoption("--guests"):
         items[:] = [item for item in items if _BOOTS not in item.path.parents]
         config.hook.pytest_deselected(items=boots)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 _PATIENT: Final = ("no_timer_check", "tsc=reliable", "nowatchdog")
 """A guest's time stands still while others have the host's cores: kernels take that for broken timers."""
+_MOST_PATIENT: Final = 8.0
+
+
+def patience() -> float:
+    """By how much limits of time are longer than on a host that has nothing else to do."""
+    return min(_MOST_PATIENT, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ class Step:
         name: of the step, once a boot.
         command: the program, and its arguments.
         checks: names of the results that it has to give, each once.
-        seconds: after which it is killed.
+        seconds: after which it is killed; longer where the host has more to do than this.
         files: what it needs in the guest: paths from the root, and what is there.
         on_host: it runs with the host's files as its own, in the repository's root.
     """

@@ -83,7 +83,7 @@ void test_blocks() {
   backing.fill(kSeed);
   for (const std::uint32_t threads : {0u, 2u}) {
     BenchController controller(backing, rings(3, threads, false));
-    const ClientsResult result = run(3, rings_work(job_of(3, 0), controller, none));
+    const ClientsResult result = run(3, rings_work(job_of(3, 0), controller.rings(), none));
     CHECK(result.operations >= 200 && result.errors == 0 && result.mismatches == 0);
     CHECK(controller.counts().reads == result.operations);
   }
@@ -95,7 +95,7 @@ void test_blocks() {
     backing.fill(kSeed);
     WrittenBlocks written(kBytes / 4096);
     BenchController controller(backing, rings(1, threads, true));
-    const ClientsResult result = run(1, rings_work(job_of(1, 0.5), controller, written));
+    const ClientsResult result = run(1, rings_work(job_of(1, 0.5), controller.rings(), written));
     controller.stop();
     CHECK(result.errors == 0 && result.mismatches == 0);
     CHECK(backing.check(kSeed, kSeed + 1, 4096, written) == -1);
@@ -108,7 +108,7 @@ void test_refusals() {
   backing.fill(kSeed);
   WrittenBlocks written(kBytes / 4096);
   BenchController controller(backing, rings(1, 1, false));
-  BenchClients running(1, rings_work(job_of(1, 1), controller, written));
+  BenchClients running(1, rings_work(job_of(1, 1), controller.rings(), written));
   while (!running.finished()) std::this_thread::yield();  // it gives up by itself
   const ClientsResult result = running.stop();
   CHECK(result.operations == 0 && result.errors >= 1000);
@@ -122,14 +122,14 @@ void test_cache() {
   for (const std::uint32_t threads : {0u, 2u}) {
     BenchController controller(backing, rings(3, threads, false));
     BenchCache cache(kBytes / 4, 4096, 512, kBytes);
-    warm_cache(cache, controller);
+    warm_cache(cache, controller.rings());
     CHECK(cache.counters().misses == kBytes / 4096);
     const CacheJob pages{AccessPattern::of(AccessOrder::kZipf, cache.pages(), 3, 1, 0.9), kSeed, true};
-    const ClientsResult found = run(3, cache_work(pages, cache, controller));
+    const ClientsResult found = run(3, cache_work(pages, cache, controller.rings()));
     CHECK(found.operations >= 200 && found.errors == 0 && found.mismatches == 0);
     const ArrayJob elements{AccessPattern::of(AccessOrder::kRandom, kBytes / 2, 3, 1, 1), "int16", kSeed,
                             true};
-    const ClientsResult gathered = run(3, array_work(elements, cache, controller));
+    const ClientsResult gathered = run(3, array_work(elements, cache, controller.rings()));
     CHECK(gathered.operations >= 200 && gathered.errors == 0 && gathered.mismatches == 0);
   }
 }

@@ -8,6 +8,7 @@ from tests.native.programs import build, native, run, sanitizer
 
 SOURCES = native(
     "bench/backing",
+    "bench/bench_rings",
     "bench/cache",
     "bench/clients",
     "bench/controller",
@@ -28,6 +29,7 @@ SOURCES = native(
     "files/bus_guard",
     "files/direct_io",
     "files/open_file",
+    "crc32c",
     "queues/queue_memory",
     "status_text",
 )

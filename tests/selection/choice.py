@@ -8,7 +8,14 @@ from typing import Any, Final
 
 import pytest
 
-from tests.selection.recorded_seconds import FAST_S, MOST_S, files_of_long_tests, split_cases, split_tests
+from tests.selection.recorded_seconds import (
+    ALWAYS,
+    FAST_S,
+    MOST_S,
+    files_of_long_tests,
+    split_cases,
+    split_tests,
+)
 
 CHOICES: Final = ("fast", "most", "rest", "beyond")
 """Tests that take little; not much; of the others as many cases of each function as `CASES_S` is enough
@@ -21,7 +28,7 @@ def choose(items: Sequence[pytest.Item], choice: str) -> tuple[list[pytest.Item]
     """What is taken, and what is left out; both in order, and together all."""
     if choice == "fast":
         return split_tests(items, FAST_S)
-    shorter, longer = split_tests(items, MOST_S)
+    shorter, longer = split_tests(items, MOST_S, ALWAYS)
     if choice == "most":
         return shorter, longer
     some, beyond = split_cases(longer)

@@ -24,17 +24,25 @@ CASES_S: Final = 1.0
 """What `make test-rest` takes for one function's sets of parameters; others are left to `make test-slow`."""
 WHOLE: Final = "whole"
 """The mark of functions of which it takes all: each proves what no other does."""
+ALWAYS: Final = "always"
+"""The mark of functions that `make test` takes, however long they take: of what nothing else shows there."""
 RECORD: Final = Path(__file__).with_suffix(".json")
 
 _GOLDEN: Final = (5**0.5 - 1) / 2
 
 
-def split_tests(items: Sequence[pytest.Item], seconds: float) -> tuple[list[pytest.Item], list[pytest.Item]]:
-    """Those that are not known to take so long, and those that are; both in order, and together all."""
+def split_tests(
+    items: Sequence[pytest.Item], seconds: float, mark: str = ""
+) -> tuple[list[pytest.Item], list[pytest.Item]]:
+    """Those that are not known to take so long, and those that are; both in order, and together all.
+
+    What has the mark, if one is given, is among the first.
+    """
     record = _read()
     parts: tuple[list[pytest.Item], list[pytest.Item]] = ([], [])
     for item in items:
-        parts[record.get(_function(item.nodeid), 0.0) >= seconds].append(item)
+        is_long = record.get(_function(item.nodeid), 0.0) >= seconds
+        parts[is_long and not (mark and item.get_closest_marker(mark))].append(item)
     return parts
 
 

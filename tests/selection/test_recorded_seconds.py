@@ -15,6 +15,7 @@ import pytest
 from tests.selection import recorded_seconds
 from tests.selection.choice import CHOICES, choose
 from tests.selection.recorded_seconds import (
+    ALWAYS,
     CASES_S,
     FAST_S,
     LONG_S,
@@ -43,7 +44,8 @@ class Item:
             self.callspec = SimpleNamespace(indices=indices)
 
     def get_closest_marker(self, name: str) -> str | None:
-        return name if name == WHOLE and "every" in self.nodeid else None
+        marks = {WHOLE: "every", ALWAYS: "always"}
+        return name if marks[name] in self.nodeid else None
 
 
 def test_each_test_is_on_one_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,6 +55,13 @@ def test_each_test_is_on_one_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         taken, left = split_tests(items, seconds)
         assert left == [items[i] for i in longer]
         assert taken == [item for item in items if item not in left]
+
+
+def test_what_is_always_taken_is_taken_with_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _record(monkeypatch, tmp_path, slow=MOST_S, always=9 * MOST_S)
+    items: Any = [Item(name) for name in ("slow", "always[1]", "always[2]")]
+    taken = {choice: choose(items, choice)[0] for choice in CHOICES}
+    assert taken == {"fast": [], "most": items[1:], "rest": items[:1], "beyond": []}
 
 
 def test_each_test_is_taken_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

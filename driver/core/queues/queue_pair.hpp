@@ -106,12 +106,15 @@ class QueuePair {
       ref(flags_.mark(ticket)).store(QueueFlags::marked(ticket), kRelease);
     }
     group.sync();
-    move_tail(group);
+    if constexpr (Group::kRingsDoorbell) move_tail(group);
     return refused;
   }
   BAMQUERY_CORE Status issue(uint32_t slot, const Request& request) const {
     return issue(Lone{}, true, slot, request);
   }
+
+  /// After issue() with the group Silent{}, and before any wait: the controller hears of all those commands.
+  BAMQUERY_CORE void ring_doorbell() const { move_tail(Lone{}); }
 
   /// Waits for the commands of the lanes' slots and returns how each lane's ended; again for a command that
   /// has ended. At the deadline, or if the queue breaks, the slot is lost to the caller: see loses_slot().

@@ -2,13 +2,16 @@
 #include <pybind11/stl.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "driver/native/bench/bench_rings.hpp"
 #include "driver/native/bench/block.hpp"
 #include "driver/native/bench/cache.hpp"
 #include "driver/native/bench/controller.hpp"
+#include "driver/native/bench/first_reads.hpp"
 #include "driver/native/bench/order.hpp"
 #include "driver/native/bindings/bindings.hpp"
 #include "driver/native/bindings/buffers.hpp"
@@ -104,7 +107,7 @@ class BlockRun : public BenchRun {
   }
   void start_rings(const RingOptions& options) {
     controller_ = std::make_unique<BenchController>(*backing_, options);
-    start(job_.clients, rings_work(job_, *controller_, written_));
+    start(job_.clients, rings_work(job_, controller_->rings(), written_));
   }
 
   py::dict stop() override {
@@ -130,6 +133,49 @@ class BlockRun : public BenchRun {
   std::unique_ptr<BenchController> controller_;
 };
 
+// Blocks of a namespace, from its beginning on, through the rings of any controller.
+class RingsRun : public BenchRun {
+ public:
+  // Who calls keeps memory and controller alive.
+  RingsRun(QueueMemory& memory, Controller& controller, const BlockJob& job, std::uint32_t nsid,
+           bool known_content, double deadline_seconds)
+      : job_(job),
+        rings_(memory, controller, nsid, static_cast<std::uint64_t>(deadline_seconds * 1e9), true),
+        written_(job.pattern.blocks) {
+    const std::optional<NamespaceShape> shape = controller.shape_of(nsid);
+    if (!shape) throw py::value_error("there is no namespace " + std::to_string(nsid));
+    const std::uint32_t lba = memory.shape().block_bytes;
+    if (shape->block_bytes != lba) throw py::value_error("the queues' blocks are not the namespace's");
+    if (job.pattern.blocks > shape->bytes / job.block_bytes) {
+      throw py::value_error("the namespace has fewer blocks");
+    }
+    if (job.block_bytes % lba != 0 || job.block_bytes > memory.shape().slot_bytes) {
+      throw py::value_error("the queues do not take such blocks");
+    }
+    if (job.clients > memory.shape().leased_pairs) throw py::value_error("there are fewer queue pairs");
+    if (job.verify && !known_content) first_.emplace(job.pattern.blocks);
+    BenchRun::start(job.clients, rings_work(job_, rings_, written_, first_ ? &*first_ : nullptr));
+  }
+  ~RingsRun() override { end(); }
+
+  py::dict stop() override {
+    py::dict found = BenchRun::stop();
+    const RingCounts counts = rings_.counts();
+    py::dict named;
+    named["doorbells"] = counts.doorbells;
+    named["missed"] = counts.missed;
+    named["broken"] = counts.broken;
+    found["counters"] = named;
+    return found;
+  }
+
+ private:
+  BlockJob job_;
+  BenchRings rings_;
+  WrittenBlocks written_;
+  std::optional<FirstReads> first_;
+};
+
 // Pages, or elements of an array, through a page cache.
 class CacheRun : public BenchRun {
  public:
@@ -138,16 +184,16 @@ class CacheRun : public BenchRun {
       : backing_(std::move(backing)),
         controller_(*backing_, options),
         cache_(cache_bytes, options.transfer_bytes, options.block_bytes, backing_->bytes().size()) {
-    if (warm) warm_cache(cache_, controller_);
+    if (warm) warm_cache(cache_, controller_.rings());
     before_ = cache_.counters();
   }
   ~CacheRun() override { end(); }
 
   void start_pages(const CacheJob& job, std::uint32_t clients) {
-    start(clients, cache_work(job, cache_, controller_));
+    start(clients, cache_work(job, cache_, controller_.rings()));
   }
   void start_elements(const ArrayJob& job, std::uint32_t clients) {
-    start(clients, array_work(job, cache_, controller_));
+    start(clients, array_work(job, cache_, controller_.rings()));
   }
   std::uint64_t pages() const { return cache_.pages(); }
   std::uint64_t extent_bytes() const { return cache_.extent_bytes(); }
@@ -191,6 +237,11 @@ std::unique_ptr<BlockRun> start_rings(std::shared_ptr<BenchBacking> backing, con
   auto run = std::make_unique<BlockRun>(std::move(backing), job);
   run->start_rings(options);
   return run;
+}
+
+std::unique_ptr<RingsRun> start_controller(QueueMemory& memory, Controller& controller, const BlockJob& job,
+                                           std::uint32_t nsid, bool known_content, double deadline_seconds) {
+  return std::make_unique<RingsRun>(memory, controller, job, nsid, known_content, deadline_seconds);
 }
 
 std::unique_ptr<CacheRun> start_cache(std::shared_ptr<BenchBacking> backing, const RingOptions& options,
@@ -307,6 +358,7 @@ void bind_bench(py::module_& module) {
       .def_property_readonly("finished", &BenchRun::finished)
       .def("stop", &BenchRun::stop);
   py::class_<BlockRun, BenchRun>(module, "BlockRun");
+  py::class_<RingsRun, BenchRun>(module, "RingsRun");
   py::class_<CacheRun, BenchRun>(module, "CacheRun");
   module.def("start_mapped_bench", &start_mapped, arg("backing"), arg("job"),
              py::call_guard<py::gil_scoped_release>());
@@ -314,6 +366,9 @@ void bind_bench(py::module_& module) {
              py::call_guard<py::gil_scoped_release>());
   module.def("start_rings_bench", &start_rings, arg("backing"), arg("job"), arg("options"),
              py::call_guard<py::gil_scoped_release>());
+  module.def("start_controller_bench", &start_controller, arg("memory"), arg("controller"), arg("job"),
+             py::kw_only(), arg("nsid"), arg("known_content"), arg("deadline_seconds"),
+             py::keep_alive<0, 1>(), py::keep_alive<0, 2>(), py::call_guard<py::gil_scoped_release>());
   module.def("start_cache_bench", &start_cache, arg("backing"), arg("options"), py::kw_only(),
              arg("cache_bytes"), arg("warm"), arg("pattern"), arg("theta"), arg("seed"), arg("verify"),
              py::call_guard<py::gil_scoped_release>());

@@ -57,9 +57,12 @@ BenchClients::Work mapped_work(const BlockJob& job, const BenchBacking& backing,
 BenchClients::Work uring_work(const BlockJob& job, const std::string& path, bool direct,
                               WrittenBlocks& written);
 
-class BenchController;
+class BenchRings;
+class FirstReads;
 
-/// NVMe commands through a leased queue pair each, which the controller carries out.
-BenchClients::Work rings_work(const BlockJob& job, BenchController& controller, WrittenBlocks& written);
+/// NVMe commands through a leased queue pair each, which a controller carries out. `first`: what is read is
+/// compared with what the same block's first read brought, not with the content; nullptr otherwise.
+BenchClients::Work rings_work(const BlockJob& job, BenchRings& rings, WrittenBlocks& written,
+                              FirstReads* first = nullptr);
 
 }  // namespace bamquery

@@ -10,7 +10,6 @@
 #include "driver/core/queues/queue_pool.hpp"
 #include "driver/native/bench/backing.hpp"
 #include "driver/native/errors.hpp"
-#include "driver/native/controller/software_controller.hpp"
 #include "driver/native/queues/serviced_pair.hpp"
 #include "driver/native/status_text.hpp"
 
@@ -24,18 +23,17 @@ constexpr std::size_t kGatherElements = 512;
 using ServingPair = ServicedPair<Scope::kBlock>;
 
 // Runs `work(pair)` with a leased queue pair.
-void with_pair(BenchController& controller, ClientTally& tally,
-               const std::function<void(ServingPair&)>& work) {
-  const AlignedBuffer flags = allocate_aligned(controller.pool().flags_bytes);
-  BlockLease lease(controller.pool(), flags.get());
-  const Status leased = lease.begin(Deadline::in(controller.deadline_ns()));
+void with_pair(BenchRings& rings, ClientTally& tally, const std::function<void(ServingPair&)>& work) {
+  const AlignedBuffer flags = allocate_aligned(rings.pool().flags_bytes);
+  BlockLease lease(rings.pool(), flags.get());
+  const Status leased = lease.begin(Deadline::in(rings.deadline_ns()));
   if (!leased.ok()) {
     tally.fail("no queue pair: " + status_text(leased));
     return;
   }
-  ServingPair pair(lease.pair(), controller.software());
+  ServingPair pair(lease.pair(), rings.controller());
   work(pair);
-  const Status ended = lease.end(Deadline::in(controller.deadline_ns()));
+  const Status ended = lease.end(Deadline::in(rings.deadline_ns()));
   if (!ended.ok()) tally.fail("commands were left: " + status_text(ended));
 }
 
@@ -50,18 +48,13 @@ bool element_is_right(T value, std::uint64_t seed, std::uint64_t offset) {
 }
 
 template <typename T>
-void gather(const ArrayJob& job, BenchCache& cache, BenchController& controller, std::uint32_t client,
+void gather(const ArrayJob& job, BenchCache& cache, BenchRings& rings, std::uint32_t client,
             const std::atomic<bool>& stop, ClientTally& tally) {
-  with_pair(controller, tally, [&](ServingPair& pair) {
+  with_pair(rings, tally, [&](ServingPair& pair) {
     const std::uint64_t blocks = cache.extent_bytes() / cache.view().block_bytes;
-    const ArrayExtent extent{0, 0, cache.extent_bytes(), blocks, BenchController::kNsid, 0};
-    const ArrayView view{cache.view(),
-                         extent,
-                         cache.errors(),
-                         cache.extent_bytes() / sizeof(T),
-                         controller.deadline_ns(),
-                         0,
-                         0};
+    const ArrayExtent extent{0, 0, cache.extent_bytes(), blocks, rings.nsid(), 0};
+    const ArrayView view{
+        cache.view(), extent, cache.errors(), cache.extent_bytes() / sizeof(T), rings.deadline_ns(), 0, 0};
     Array<T, ServingPair> array(view, pair);
     std::vector<std::uint64_t> indices(kGatherElements);
     std::vector<T> values(kGatherElements);
@@ -83,8 +76,8 @@ void gather(const ArrayJob& job, BenchCache& cache, BenchController& controller,
   });
 }
 
-using Gather = void (*)(const ArrayJob&, BenchCache&, BenchController&, std::uint32_t,
-                        const std::atomic<bool>&, ClientTally&);
+using Gather = void (*)(const ArrayJob&, BenchCache&, BenchRings&, std::uint32_t, const std::atomic<bool>&,
+                        ClientTally&);
 
 Gather gather_of(const std::string& element) {
   if (element == "int8") return &gather<std::int8_t>;
@@ -123,8 +116,8 @@ BenchCache::BenchCache(std::uint64_t cache_bytes, std::uint32_t page_bytes, std:
       memory_(zeroed(page_cache_bytes(config_of(cache_bytes, page_bytes, block_bytes)))),
       view_(make_page_cache(memory_.get(), config_of(cache_bytes, page_bytes, block_bytes))) {}
 
-PageId BenchCache::page(std::uint64_t number) const {
-  return {BenchController::kNsid, view_.page_bytes / view_.block_bytes, number};
+PageId BenchCache::page(std::uint32_t nsid, std::uint64_t number) const {
+  return {nsid, view_.page_bytes / view_.block_bytes, number};
 }
 
 CacheCounters BenchCache::counters() const {
@@ -141,9 +134,9 @@ CacheCounters BenchCache::counters() const {
   return sum;
 }
 
-BenchClients::Work cache_work(const CacheJob& job, BenchCache& cache, BenchController& controller) {
-  return [job, &cache, &controller](std::uint32_t client, const std::atomic<bool>& stop, ClientTally& tally) {
-    with_pair(controller, tally, [&](ServingPair& pair) {
+BenchClients::Work cache_work(const CacheJob& job, BenchCache& cache, BenchRings& rings) {
+  return [job, &cache, &rings](std::uint32_t client, const std::atomic<bool>& stop, ClientTally& tally) {
+    with_pair(rings, tally, [&](ServingPair& pair) {
       PageCache pages(cache.view(), cache.errors());
       const std::uint32_t page_bytes = cache.view().page_bytes;
       std::vector<std::byte> copy(page_bytes);
@@ -153,7 +146,7 @@ BenchClients::Work cache_work(const CacheJob& job, BenchCache& cache, BenchContr
         const std::uint64_t number = job.pattern.block(client, count);
         const std::uint64_t start = now_ns();
         const ReadGuard guard =
-            ReadGuard::one(pages, Lanes::warp(), cache.page(number), pair, controller.deadline_ns());
+            ReadGuard::one(pages, Lanes::warp(), cache.page(rings.nsid(), number), pair, rings.deadline_ns());
         if (!guard.status().ok()) {
           tally.fail("page " + std::to_string(number) + ": " + status_text(guard.status()));
           continue;
@@ -172,21 +165,19 @@ BenchClients::Work cache_work(const CacheJob& job, BenchCache& cache, BenchContr
   };
 }
 
-BenchClients::Work array_work(const ArrayJob& job, BenchCache& cache, BenchController& controller) {
+BenchClients::Work array_work(const ArrayJob& job, BenchCache& cache, BenchRings& rings) {
   const Gather work = gather_of(job.element);
-  return [job, work, &cache, &controller](std::uint32_t client, const std::atomic<bool>& stop,
-                                          ClientTally& tally) {
-    work(job, cache, controller, client, stop, tally);
-  };
+  return [job, work, &cache, &rings](std::uint32_t client, const std::atomic<bool>& stop,
+                                     ClientTally& tally) { work(job, cache, rings, client, stop, tally); };
 }
 
-void warm_cache(BenchCache& cache, BenchController& controller) {
+void warm_cache(BenchCache& cache, BenchRings& rings) {
   ClientTally tally;
-  with_pair(controller, tally, [&](ServingPair& pair) {
+  with_pair(rings, tally, [&](ServingPair& pair) {
     PageCache pages(cache.view(), cache.errors());
     for (std::uint64_t number = 0; number < cache.pages() && tally.errors == 0; ++number) {
       const ReadGuard guard =
-          ReadGuard::one(pages, Lanes::warp(), cache.page(number), pair, controller.deadline_ns());
+          ReadGuard::one(pages, Lanes::warp(), cache.page(rings.nsid(), number), pair, rings.deadline_ns());
       if (!guard.status().ok())
         tally.fail("page " + std::to_string(number) + ": " + status_text(guard.status()));
     }

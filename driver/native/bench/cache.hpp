@@ -8,8 +8,8 @@
 #include "driver/core/bench/access_pattern.hpp"
 #include "driver/core/page_cache/page_cache.hpp"
 #include "driver/native/aligned_buffer.hpp"
+#include "driver/native/bench/bench_rings.hpp"
 #include "driver/native/bench/clients.hpp"
-#include "driver/native/bench/controller.hpp"
 
 namespace bamquery {
 
@@ -25,7 +25,7 @@ class BenchCache {
   std::uint64_t pages() const { return extent_bytes_ / view_.page_bytes; }
   std::uint64_t extent_bytes() const { return extent_bytes_; }
 
-  PageId page(std::uint64_t number) const;
+  PageId page(std::uint32_t nsid, std::uint64_t number) const;
   /// All stripes together; nobody may be using the cache.
   CacheCounters counters() const;
 
@@ -52,12 +52,12 @@ struct ArrayJob {
 };
 
 /// Pins a page, compares it (or copies it where nothing is compared), and lets it go.
-BenchClients::Work cache_work(const CacheJob& job, BenchCache& cache, BenchController& controller);
+BenchClients::Work cache_work(const CacheJob& job, BenchCache& cache, BenchRings& rings);
 
 /// Gathers elements, some hundreds a call. Throws std::invalid_argument for an element that is none.
-BenchClients::Work array_work(const ArrayJob& job, BenchCache& cache, BenchController& controller);
+BenchClients::Work array_work(const ArrayJob& job, BenchCache& cache, BenchRings& rings);
 
 /// Touches every page once, in order, by one client; throws StorageError where that fails.
-void warm_cache(BenchCache& cache, BenchController& controller);
+void warm_cache(BenchCache& cache, BenchRings& rings);
 
 }  // namespace bamquery

@@ -1,9 +1,7 @@
 #include "driver/native/bench/controller.hpp"
 
-#include <cstddef>
 #include <memory>
 #include <stdexcept>
-#include <vector>
 
 #include "driver/native/controller/software_controller.hpp"
 #include "driver/native/queues/queue_memory.hpp"
@@ -11,8 +9,6 @@
 namespace bamquery {
 namespace {
 
-constexpr std::size_t kPoolAlignment = 128;
-constexpr std::uint64_t kNapNs = 100'000;
 constexpr std::uint64_t kStopNs = 10'000'000'000;
 
 QueueShape shape_of(const RingOptions& options) {
@@ -47,40 +43,27 @@ DriveProfile profile_of(const std::string& name) {
   throw std::invalid_argument("no such drive: " + name);
 }
 
-// The part of the memory that begins on the alignment that a pool asks for.
-std::span<std::byte> aligned(std::vector<std::byte>& memory) {
-  void* start = memory.data();
-  std::size_t size = memory.size();
-  std::align(kPoolAlignment, size - kPoolAlignment, start, size);
-  return {static_cast<std::byte*>(start), size};
-}
-
 }  // namespace
 
 struct BenchController::Parts {
   explicit Parts(const RingOptions& options)
       : memory(shape_of(options)),
-        pool_memory(memory.pool_bytes() + kPoolAlignment),
         controller(memory, controller_options(options)),
-        activity(controller.activity()) {}
+        rings(memory, controller, kNsid, options.deadline_ns, options.threads == 0) {}
 
   QueueMemory memory;
-  std::vector<std::byte> pool_memory;
   SoftwareController controller;
-  SoftwareController::Activity activity;
+  BenchRings rings;
 };
 
 BenchController::BenchController(const BenchBacking& backing, const RingOptions& options)
-    : deadline_ns_(options.deadline_ns),
-      served_by_clients_(options.threads == 0),
-      parts_(std::make_unique<Parts>(options)),
-      pool_(parts_->memory.make_pool(aligned(parts_->pool_memory))) {
+    : parts_(std::make_unique<Parts>(options)) {
   SoftwareController& controller = parts_->controller;
   if (controller.add_namespace(namespace_of(backing, options)) != kNsid) {
     throw std::logic_error("a fresh controller numbers from 1 on");
   }
   if (!options.profile.empty()) controller.set_profile(profile_of(options.profile), options.drives);
-  if (!served_by_clients_) controller.start();
+  if (options.threads != 0) controller.start();
 }
 
 BenchController::~BenchController() { stop(); }
@@ -90,7 +73,7 @@ void BenchController::stop() {
   (void)parts_->controller.stop(Deadline::in(kStopNs));
 }
 
-SoftwareController& BenchController::software() { return parts_->controller; }
+BenchRings& BenchController::rings() { return parts_->rings; }
 
 ControllerCounts BenchController::counts() const { return parts_->controller.statistics().counts; }
 
@@ -100,7 +83,5 @@ std::string BenchController::direct_path() const {
   }
   return {};
 }
-
-void BenchController::serve_pair(std::uint32_t pair) { parts_->controller.service(pair, kNapNs); }
 
 }  // namespace bamquery

@@ -5,13 +5,11 @@
 #include <memory>
 #include <string>
 
-#include "driver/core/queues/queue_pool.hpp"
 #include "driver/native/bench/backing.hpp"
+#include "driver/native/bench/bench_rings.hpp"
 #include "driver/native/controller/statistics.hpp"
 
 namespace bamquery {
-
-class SoftwareController;
 
 struct RingOptions {
   std::uint32_t pairs = 1;  ///< All of them to lease.
@@ -36,17 +34,8 @@ class BenchController {
   BenchController& operator=(const BenchController&) = delete;
   ~BenchController();
 
-  const QueuePoolView& pool() const { return pool_; }
-  SoftwareController& software();
-  std::uint64_t deadline_ns() const { return deadline_ns_; }
-
-  /// Whether clients are to call serve() while they wait.
-  bool served_by_clients() const { return served_by_clients_; }
-
-  /// The controller's work for one queue pair; naps a moment where a disk has to answer first.
-  void serve(const QueuePairView& pair) {
-    if (served_by_clients_) serve_pair(pair.id - 1u);
-  }
+  /// What its clients use.
+  BenchRings& rings();
 
   /// Ends its threads, so that figures stand still; clients have gone.
   void stop();
@@ -58,12 +47,7 @@ class BenchController {
  private:
   struct Parts;
 
-  void serve_pair(std::uint32_t pair);
-
-  std::uint64_t deadline_ns_;
-  bool served_by_clients_;
   std::unique_ptr<Parts> parts_;
-  QueuePoolView pool_;
 };
 
 }  // namespace bamquery

@@ -2,8 +2,9 @@
 
 #include "driver/core/queues/queue_pool.hpp"
 #include "driver/native/aligned_buffer.hpp"
+#include "driver/native/bench/bench_rings.hpp"
 #include "driver/native/bench/block.hpp"
-#include "driver/native/bench/controller.hpp"
+#include "driver/native/bench/first_reads.hpp"
 #include "driver/native/status_text.hpp"
 
 namespace bamquery {
@@ -20,15 +21,16 @@ struct Pending {
 // One client with a leased queue pair, all of whose slots it keeps busy.
 class RingClient {
  public:
-  RingClient(const BlockJob& job, std::uint32_t client, BenchController& controller, WrittenBlocks& written,
-             ClientTally& tally)
+  RingClient(const BlockJob& job, std::uint32_t client, BenchRings& rings, WrittenBlocks& written,
+             FirstReads* first, ClientTally& tally)
       : job_(job),
         client_(client),
-        controller_(controller),
+        rings_(rings),
         written_(written),
+        first_(first),
         tally_(tally),
-        flags_(allocate_aligned(controller.pool().flags_bytes)),
-        lease_(controller.pool(), flags_.get()) {}
+        flags_(allocate_aligned(rings.pool().flags_bytes)),
+        lease_(rings.pool(), flags_.get()) {}
 
   void run(const std::atomic<bool>& stop) {
     const Status leased = lease_.begin(deadline());
@@ -40,7 +42,7 @@ class RingClient {
     start(pair);
     Backoff wait;
     while (active_ > 0) {
-      controller_.serve(pair.view());
+      rings_.serve(pair.view());
       const bool swept = pair.sweep() > 0;
       if (swept) {
         // A fresh wait: what came may be all there is for a while.
@@ -59,7 +61,7 @@ class RingClient {
   static constexpr std::uint32_t kLooksPerDeadline = 64;
   static constexpr std::uint64_t kMostErrors = 1000;  // a broken controller answers fast, and for ever
 
-  Deadline deadline() const { return Deadline::in(controller_.deadline_ns()); }
+  Deadline deadline() const { return Deadline::in(rings_.deadline_ns()); }
 
   void start(const QueuePair<Scope::kBlock>& pair) {
     pending_.resize(pair.view().slots);
@@ -82,8 +84,7 @@ class RingClient {
     ++active_;
     const std::uint32_t blocks = job_.block_bytes / pair.view().block_bytes;
     // What it refuses, the slot's word says as well.
-    (void)pair.issue(
-        slot, {writes ? Opcode::kWrite : Opcode::kRead, BenchController::kNsid, block * blocks, blocks});
+    (void)pair.issue(slot, {writes ? Opcode::kWrite : Opcode::kRead, rings_.nsid(), block * blocks, blocks});
   }
 
   // Takes what has ended, and asks again unless it is over. False if a command missed its deadline.
@@ -94,7 +95,7 @@ class RingClient {
       Status ended;
       if (!pending.active) continue;
       if (!pair.try_wait(slot, ended)) {
-        if (!pair.broken() && now - pending.start_ns < controller_.deadline_ns()) continue;
+        if (!pair.broken() && now - pending.start_ns < rings_.deadline_ns()) continue;
         const Status reason = pair.broken() ? status::kQueueBroken : status::kDeadlineMissed;
         ended = pair.abandon(slot, reason);
         if (loses_slot(ended)) {
@@ -121,8 +122,10 @@ class RingClient {
     tally_.add(job_.block_bytes, now_ns() - done.start_ns);
     if (done.writes) {
       written_.mark(done.block);
-    } else {
+    } else if (first_ == nullptr) {
       job_.compare({pair.landing(slot), job_.block_bytes}, done.block, tally_);
+    } else if (!first_->same(done.block, {pair.landing(slot), job_.block_bytes})) {
+      tally_.mismatch(job_.offset(done.block));
     }
   }
 
@@ -133,8 +136,9 @@ class RingClient {
 
   const BlockJob& job_;
   std::uint32_t client_;
-  BenchController& controller_;
+  BenchRings& rings_;
   WrittenBlocks& written_;
+  FirstReads* first_;
   ClientTally& tally_;
   AlignedBuffer flags_;
   BlockLease lease_;
@@ -145,11 +149,12 @@ class RingClient {
 
 }  // namespace
 
-BenchClients::Work rings_work(const BlockJob& job, BenchController& controller, WrittenBlocks& written) {
-  return
-      [job, &controller, &written](std::uint32_t client, const std::atomic<bool>& stop, ClientTally& tally) {
-        RingClient(job, client, controller, written, tally).run(stop);
-      };
+BenchClients::Work rings_work(const BlockJob& job, BenchRings& rings, WrittenBlocks& written,
+                              FirstReads* first) {
+  return [job, &rings, &written, first](std::uint32_t client, const std::atomic<bool>& stop,
+                                        ClientTally& tally) {
+    RingClient(job, client, rings, written, first, tally).run(stop);
+  };
 }
 
 }  // namespace bamquery

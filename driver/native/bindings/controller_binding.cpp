@@ -147,6 +147,15 @@ void client_read(CpuQueueClient& client, std::uint32_t nsid, std::uint64_t lba, 
   Interruption().run([&](const auto& ask) { client.read(nsid, lba, to.writable(), until, ask); });
 }
 
+void client_read_places(CpuQueueClient& client, std::uint32_t nsid,
+                        const py::array_t<std::uint64_t, py::array::c_style>& lbas, const py::object& target,
+                        double deadline) {
+  const ByteView to(target, true);
+  const Deadline until = after(deadline);
+  const std::span<const std::uint64_t> places{lbas.data(), static_cast<std::size_t>(lbas.size())};
+  Interruption().run([&](const auto& ask) { client.read_places(nsid, places, to.writable(), until, ask); });
+}
+
 void client_write(CpuQueueClient& client, std::uint32_t nsid, std::uint64_t lba, const py::object& source,
                   double deadline) {
   const ByteView from(source, false);
@@ -237,6 +246,8 @@ void bind_client(py::module_& module) {
       .def(py::init<QueueMemory&, Controller&>(), py::arg("memory"), py::arg("controller"),
            py::keep_alive<1, 2>(), py::keep_alive<1, 3>())
       .def("read", &client_read, py::arg("nsid"), py::arg("lba"), py::arg("target"), py::arg("deadline"))
+      .def("read_places", &client_read_places, py::arg("nsid"), py::arg("lbas").noconvert(),
+           py::arg("target"), py::arg("deadline"))
       .def("write", &client_write, py::arg("nsid"), py::arg("lba"), py::arg("source"), py::arg("deadline"))
       .def("flush", &client_flush, py::arg("nsid"), py::arg("deadline"))
       .def("settle", [](CpuQueueClient& client) {

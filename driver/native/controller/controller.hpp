@@ -49,10 +49,13 @@ class Controller {
   /// None if there is no namespace of that number.
   virtual std::optional<NamespaceShape> shape_of(std::uint32_t nsid) const = 0;
 
-  /// Who waits for a command of a pair (its queue id less 1) calls it: carries out, or passes on, what was
-  /// submitted there, in the caller's thread. May sleep up to `wait_ns` where that has to wait for somebody
-  /// else. False: there was nothing to do, or this is not the caller's business, since threads or a drive see
-  /// to it.
+  /// Queue id of its memory's first pair; those of the others follow.
+  virtual std::uint32_t first_queue() const { return 1; }
+
+  /// Who waits for a command of a pair (its queue id less first_queue()) calls it: carries out, or passes on,
+  /// what was submitted there, in the caller's thread. May sleep up to `wait_ns` where that has to wait for
+  /// somebody else. False: there was nothing to do, or this is not the caller's business, since threads or a
+  /// drive see to it.
   virtual bool service(std::uint32_t pair, std::uint64_t wait_ns = 0) = 0;
 
   /// Before a launch: a GPU's stores wake nobody. Those who look for commands look now.

@@ -51,7 +51,7 @@ class NvmeController final : public Controller {
   DoorbellKind doorbell_kind() const { return kind_; }
   /// In words, for people.
   std::string doorbell_text() const;
-  std::uint16_t first_queue() const { return numbers_.first; }
+  std::uint32_t first_queue() const override { return numbers_.first; }
 
   /// How often doorbell registers were written for the queue pairs; nothing where who issues does it.
   std::optional<std::uint64_t> doorbell_writes() const;

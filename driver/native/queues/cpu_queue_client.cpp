@@ -13,6 +13,10 @@ namespace {
 
 constexpr std::uint64_t kInterruptNs = 50'000'000;
 
+// Small commands share a doorbell; of more bytes the controller hears at once, so that it does not wait while
+// we copy.
+constexpr std::size_t kDoorbellBytes = 128 << 10;
+
 const char* verb(Opcode opcode) {
   switch (opcode) {
     case Opcode::kRead:
@@ -42,25 +46,35 @@ class CpuQueueClient::Call {
 
   // `to` and `from` are null where nothing is to be copied that way.
   void run(std::uint64_t lba, std::byte* to, const std::byte* from, std::size_t bytes) {
-    begin(lba);
+    const std::uint32_t block = client_.memory_.shape().block_bytes;
+    run_pieces([lba, block](std::size_t at) { return lba + at / block; }, to, from, bytes,
+               client_.memory_.shape().slot_bytes);
+  }
+
+  // Pieces of `most` bytes; the one at byte `at` is of the block `lba_of(at)` and those behind it.
+  template <typename LbaOf>
+  void run_pieces(LbaOf lba_of, std::byte* to, const std::byte* from, std::size_t bytes, std::size_t most) {
+    begin(lba_of(0));
     const ServicedPair<Scope::kBlock> pair(lease_.pair(), client_.controller_);
     const std::uint32_t block = client_.memory_.shape().block_bytes;
-    const std::size_t most = client_.memory_.shape().slot_bytes;
     std::size_t at = 0;
     bool more = true;
     while (error_.ok() && (more || !pending_.empty())) {
       std::uint32_t slot = 0;
-      if (more && acquire(pair, slot)) {
+      std::size_t silent_bytes = 0;
+      while (more && acquire(pair, lba_of(at), slot)) {
         const std::size_t piece = std::min(most, bytes - at);
         if (from != nullptr) std::memcpy(pair.landing(slot), from + at, piece);
-        const Request request{opcode_, nsid_, lba + at / block, static_cast<std::uint32_t>(piece / block)};
+        const Request request{opcode_, nsid_, lba_of(at), static_cast<std::uint32_t>(piece / block)};
         pending_.push_back({slot, request.lba, to == nullptr ? nullptr : to + at, piece});
-        pair.issue(slot, request);  // the wait says the same
+        pair.issue(Silent{}, true, slot, request);  // the wait says the same
         at += piece;
         more = at < bytes;
-      } else if (!pending_.empty()) {
-        finish_one(pair);
+        silent_bytes += piece;
+        if (silent_bytes >= kDoorbellBytes) break;
       }
+      pair.ring_doorbell();
+      if (silent_bytes < kDoorbellBytes) finish_some(pair);
     }
     while (!pending_.empty()) finish_one(pair);
     lease_.end(Deadline::in(0));
@@ -89,11 +103,22 @@ class CpuQueueClient::Call {
   }
 
   // One look while commands are in flight; without any, a slot in quarantine has to come back.
-  bool acquire(const ServicedPair<Scope::kBlock>& pair, std::uint32_t& slot) {
+  bool acquire(const ServicedPair<Scope::kBlock>& pair, std::uint64_t lba, std::uint32_t& slot) {
     const Deadline until = pending_.empty() ? deadline_ : Deadline{0};
     const Status status = pair.acquire_slot(until, slot);
-    if (!status.ok() && pending_.empty()) note(status, 0);
+    if (!status.ok() && pending_.empty()) note(status, lba);
     return status.ok();
+  }
+
+  // Waits for one, and takes those behind it that have ended, too: as many places for new commands, of which
+  // the controller is told by one doorbell.
+  void finish_some(const ServicedPair<Scope::kBlock>& pair) {
+    std::size_t taken = 0;
+    for (Status ended; !pending_.empty() && taken < kDoorbellBytes;) {
+      if (taken > 0 && !pair.try_wait(pending_.front().slot, ended)) return;
+      taken += std::max<std::size_t>(pending_.front().bytes, 1);
+      finish_one(pair);
+    }
   }
 
   void finish_one(const ServicedPair<Scope::kBlock>& pair) {
@@ -160,6 +185,18 @@ void CpuQueueClient::read(std::uint32_t nsid, std::uint64_t lba, std::span<std::
   Call(*this, Opcode::kRead, nsid, deadline, interrupt).run(lba, to.data(), nullptr, to.size());
 }
 
+void CpuQueueClient::read_places(std::uint32_t nsid, std::span<const std::uint64_t> lbas,
+                                 std::span<std::byte> to, Deadline deadline, const Interrupt& interrupt) {
+  const std::size_t each = lbas.empty() ? 0 : to.size() / lbas.size();
+  if (each == 0 || each * lbas.size() != to.size() || each % memory_.shape().block_bytes != 0 ||
+      each > memory_.shape().slot_bytes) {
+    throw std::invalid_argument("places are of equally many whole blocks, no more than a command moves");
+  }
+  Call(*this, Opcode::kRead, nsid, deadline, interrupt)
+      .run_pieces([lbas, each](std::size_t at) { return lbas[at / each]; }, to.data(), nullptr, to.size(),
+                  each);
+}
+
 void CpuQueueClient::write(std::uint32_t nsid, std::uint64_t lba, std::span<const std::byte> from,
                            Deadline deadline, const Interrupt& interrupt) {
   if (from.empty() || from.size() % memory_.shape().block_bytes != 0) {
@@ -178,7 +215,7 @@ CpuQueueClient::Counts CpuQueueClient::settle() {
     const QueuePairView& view = pool_.pairs[number];
     // Nobody leases it: its flags are where they rest.
     const QueuePair<Scope::kBlock> pair(view, view.flags);
-    controller_.service(view.id - 1u);
+    controller_.service(number);
     pair.sweep();
     const QueueHeader& header = pair.flags().header();
     counts.errors += header.errors;

@@ -28,6 +28,10 @@ class CpuQueueClient {
   /// Whole blocks of QueueShape::block_bytes: std::invalid_argument otherwise.
   void read(std::uint32_t nsid, std::uint64_t lba, std::span<std::byte> to, Deadline deadline,
             const Interrupt& interrupt);
+  /// A command for each place, of as many blocks as `to` has room for, one after the other; no more than a
+  /// slot has: std::invalid_argument otherwise.
+  void read_places(std::uint32_t nsid, std::span<const std::uint64_t> lbas, std::span<std::byte> to,
+                   Deadline deadline, const Interrupt& interrupt);
   void write(std::uint32_t nsid, std::uint64_t lba, std::span<const std::byte> from, Deadline deadline,
              const Interrupt& interrupt);
   void flush(std::uint32_t nsid, Deadline deadline, const Interrupt& interrupt);

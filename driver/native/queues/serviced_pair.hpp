@@ -11,7 +11,7 @@ template <Scope kScope>
 class ServicedPair {
  public:
   ServicedPair(const QueuePair<kScope>& pair, Controller& controller)
-      : pair_(pair), controller_(&controller) {}
+      : pair_(pair), controller_(&controller), number_(pair.view().id - controller.first_queue()) {}
 
   Status acquire_slot(Deadline deadline, std::uint32_t& slot) const {
     for (Backoff wait;; wait.pause()) {
@@ -27,6 +27,7 @@ class ServicedPair {
   Status issue(Group group, bool wanted, std::uint32_t slot, const Request& request) const {
     return pair_.issue(group, wanted, slot, request);
   }
+  void ring_doorbell() const { pair_.ring_doorbell(); }
   bool try_wait(std::uint32_t slot, Status& status) const { return pair_.try_wait(slot, status); }
   std::byte* landing(std::uint32_t slot) const { return pair_.landing(slot); }
 
@@ -72,10 +73,11 @@ class ServicedPair {
  private:
   static constexpr std::uint64_t kDiskWaitNs = 100'000;
 
-  bool service(std::uint64_t wait_ns) const { return controller_->service(pair_.view().id - 1u, wait_ns); }
+  bool service(std::uint64_t wait_ns) const { return controller_->service(number_, wait_ns); }
 
   QueuePair<kScope> pair_;
   Controller* controller_;
+  std::uint32_t number_;  ///< Of the pair, from 0 on.
 };
 
 }  // namespace bamquery

@@ -39,7 +39,7 @@ _TOGETHER: Final = 16
 """Pieces that do so."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class CpuGroups:
     """States of some groups.
 
@@ -56,8 +56,11 @@ class CpuGroups:
     @property
     def nbytes(self) -> int:
         """Memory held."""
-        arrays: list[StateColumn] = [*self.keys, *(column for state in self.aggregates for column in state)]
-        return sum(array.nbytes for array in arrays)
+        size = 0
+        for own in (self.keys, *self.aggregates):
+            for column in own:
+                size += column.nbytes
+        return size
 
 
 class CpuAggregation:
@@ -178,7 +181,7 @@ class CpuAggregation:
             some = bounds[first : first + together]
             begin = some[0][0]
             whole = _rows_of_state(state, order[begin : some[-1][1]])
-            pieces += [_slice_of_state(whole, start - begin, end - begin) for start, end in some]
+            pieces += _slices_of_state(whole, [(start - begin, end - begin) for start, end in some])
         return pieces
 
     def rollup(self, state: CpuGroups, keys: Sequence[int], number: int) -> CpuGroups:
@@ -357,6 +360,31 @@ def _slice_of_state(state: CpuGroups, start: int, end: int) -> CpuGroups:
     keys = tuple(key.slice(start, end - start) for key in state.keys)
     aggregates = tuple(tuple(_slice_rows(column, start, end) for column in own) for own in state.aggregates)
     return CpuGroups(keys, end - start, aggregates)
+
+
+def _slices_of_state(state: CpuGroups, bounds: Sequence[tuple[int, int]]) -> list[CpuGroups]:
+    """Groups from each first to each last bound: a state has many, of few columns."""
+    if len(bounds) == 1:
+        return [_slice_of_state(state, *bounds[0])]
+    keys = [[key.slice(start, end - start) for start, end in bounds] for key in state.keys]
+    aggregates = [
+        list(zip(*[_slices_of_column(column, bounds) for column in own], strict=True))
+        if own
+        else [()] * len(bounds)
+        for own in state.aggregates
+    ]
+    each_key = list(zip(*keys, strict=True)) if keys else [()] * len(bounds)
+    each_state = list(zip(*aggregates, strict=True)) if aggregates else [()] * len(bounds)
+    return [
+        CpuGroups(own, end - start, states)
+        for own, states, (start, end) in zip(each_key, each_state, bounds, strict=True)
+    ]
+
+
+def _slices_of_column(column: StateColumn, bounds: Sequence[tuple[int, int]]) -> list[StateColumn]:
+    if isinstance(column, pa.Array):
+        return [column.slice(start, end - start) for start, end in bounds]
+    return [column[start:end] for start, end in bounds]
 
 
 def _take_rows(column: StateColumn, order: NDArray[np.int64]) -> StateColumn:

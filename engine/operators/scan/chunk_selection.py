@@ -17,6 +17,7 @@ from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.scan.chunks import Chunk, Piece
 from bamquery.engine.operators.scan.column_reads import ColumnReads
 from bamquery.engine.operators.scan.filter_order import AdaptiveFilterOrder, FilterStep
+from bamquery.engine.operators.scan.fragment_columns import StoredValues
 from bamquery.engine.operators.scan.open_fragments import FragmentReaders
 from bamquery.engine.operators.scan.stored_filters.code_reads import CodeReads, PassedRows, joined_positions
 from bamquery.engine.operators.scan.stored_filters.step_plans import StepPlans
@@ -131,9 +132,39 @@ class ChunkSelection(Generic[Frame]):
                 self._apply(ready, self._wanted_columns(waiting))
         if not self._alive:
             return None
-        self._load_columns(self._plan.outputs)
-        if not self._plan.outputs:
+        outputs = self._plan.outputs
+        if not outputs:
             return self._device.from_arrow(rows_without_columns(self._alive))
+        numbers = self._plan.numbers
+        if len(self._pieces) == 1 and not self._held and (numbers is None or numbers.column not in outputs):
+            return self._read_outputs(self._pieces[0], self._rows[0])
+        self._load_columns(outputs)
+        return self._device.join_columns([self._held[column] for column in outputs])
+
+    def _read_outputs(self, piece: Piece, rows: NDArray[np.int64] | None) -> Frame:
+        """The columns given out, of the chunk's one piece, none of which is a frame yet: as one frame."""
+        values: dict[int, StoredValues] = {}
+        columns = dict.fromkeys(self._plan.outputs)  # each once
+        read = [column for column in columns if column not in self._packed]
+        for column in columns:
+            (packed,) = self._packed.pop(column, (None,))
+            if packed is not None:
+                values[column] = self._codes.decode_values(piece, self._names[column], packed, rows)
+        if read:
+            names = [self._names[column] for column in read]
+            if not self._filtered:
+                for name in names:
+                    self._reads.count_whole_piece(piece, name)
+            loaded = self._reads.load_each(piece, names, rows, selected=self._filtered)
+            for column, one in zip(read, loaded, strict=True):
+                if one.values is not None:
+                    values[column] = one.values
+                else:
+                    self._held[column] = one.as_frame(self._device)
+        if not self._held:
+            return self._device.from_columns([values[column] for column in self._plan.outputs])
+        for column, found in values.items():
+            self._held[column] = self._device.from_columns([found])
         return self._device.join_columns([self._held[column] for column in self._plan.outputs])
 
     def _passes_all(self, step: FilterStep) -> bool:
@@ -164,6 +195,13 @@ class ChunkSelection(Generic[Frame]):
 
     def _cost(self, step: FilterStep) -> float:
         """Seconds to read what the step still needs, for the rows that are alive."""
+        if not self._filtered:
+            return sum(
+                self._reads.vector_seconds(piece, self._names[column]) * len(piece.vectors)
+                for column in step.columns
+                if column not in self._held and column not in self._packed and not self._is_number(column)
+                for piece in self._pieces
+            )
         return sum(
             self._reads.expected_seconds(piece, self._names[column], rows)
             for column in step.columns

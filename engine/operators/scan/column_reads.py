@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, Generic
 
 import numpy as np
@@ -13,9 +12,10 @@ from numpy.typing import NDArray
 
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.operators.scan.accounting import bytes_of_pieces, plain_bytes, whole_piece_bytes
+from bamquery.engine.operators.scan.accounting import bytes_of_pieces, whole_piece_bytes
 from bamquery.engine.operators.scan.chunks import Piece
 from bamquery.engine.operators.scan.known_costs import AskedRead, KnownCosts
+from bamquery.engine.operators.scan.loaded_column import LoadedColumn
 from bamquery.engine.operators.scan.open_fragments import FragmentReaders, OpenFragment
 from bamquery.engine.profiling.scan_profile import ColumnProfile, ScanProfile
 from bamquery.engine.settings import Settings
@@ -48,26 +48,6 @@ _WITHOUT_VECTORS: Final = (Strategy.STREAM, Strategy.FETCH_BLOCKS)
 _WHOLE_VECTORS: Final = (Strategy.STREAM, Strategy.FETCH_VECTORS)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _LookedAt:
-    """Rows of a piece's column, as `read` takes them."""
-
-    piece: Piece
-    column: str
-    rows: NDArray[np.int64] | None
-    selected: bool
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Found(Generic[Frame]):
-    """A column that was read; `string_bytes`: of its rows, None where its frame is to be asked."""
-
-    frame: Frame
-    counters: ReadCounters
-    seconds: float
-    string_bytes: int | None = None
-
-
 class ColumnReads(Generic[Frame]):
     """What all chunks of one scan read through; thread-safe."""
 
@@ -87,6 +67,8 @@ class ColumnReads(Generic[Frame]):
         self._strategies = _STRATEGIES if forced is None else (forced,)
         self._corrections: Corrections | None = None
         self._costs = KnownCosts()
+        self._vector_seconds: dict[tuple[str, str], float] = {}
+        """Of vectors that are read whole, by fragment and column."""
 
     @property
     def chooses(self) -> bool:
@@ -95,7 +77,13 @@ class ColumnReads(Generic[Frame]):
 
     def vector_seconds(self, piece: Piece, column: str) -> float:
         """What a vector of a column should take that is read whole, about."""
-        return self.expected_seconds(piece, column, None) / max(len(piece.vectors), 1)
+        key = piece.fragment.id, column
+        seconds = self._vector_seconds.get(key)
+        if seconds is None:
+            seconds = self.expected_seconds(piece, column, None) / max(len(piece.vectors), 1)
+            if piece.rows:
+                self._vector_seconds[key] = seconds
+        return seconds
 
     def expected_seconds(self, piece: Piece, column: str, rows: NDArray[np.int64] | None) -> float:
         """What reading the column for those rows (None: for all) should take, by their pyramid."""
@@ -138,13 +126,23 @@ class ColumnReads(Generic[Frame]):
         self, piece: Piece, columns: Sequence[str], rows: NDArray[np.int64] | None, *, selected: bool
     ) -> list[Frame]:
         """The same for one or more columns: a frame of each."""
+        found = self.load_each(piece, columns, rows, selected=selected)
+        return [one.as_frame(self._device) for one in found]
+
+    def load_each(
+        self, piece: Piece, columns: Sequence[str], rows: NDArray[np.int64] | None, *, selected: bool
+    ) -> list[LoadedColumn[Frame]]:
+        """The same, not yet as frames."""
         opened = self._readers.get(piece.fragment)
         choices = self._plan(opened, piece, columns, rows)
+        stored, kind = opened.columns, piece.fragment.kind
         # Of vectors that are codes only the rows wanted are decoded; other columns are picked together below.
-        as_codes = [
-            rows is not None and choice.strategy is Strategy.STREAM and opened.columns.is_packed(column)
-            for column, choice in zip(columns, choices, strict=True)
-        ]
+        as_codes = [False] * len(columns)
+        if rows is not None:
+            as_codes = [
+                choice.strategy is Strategy.STREAM and kind(column).is_encoded
+                for column, choice in zip(columns, choices, strict=True)
+            ]
         # Where each vector has some, they are decoded as the vectors come.
         sparse = rows is not None and any(as_codes) and len(vectors_of(rows)) < len(piece.vectors)
         found = self._read_together(opened, piece, columns, rows, choices, sparse=sparse)
@@ -156,52 +154,73 @@ class ColumnReads(Generic[Frame]):
             with self._profile.measure_read(column):
                 start = time.perf_counter()
                 if is_picked and sparse:
-                    packed = opened.columns.read_packed(column, piece.vectors, counters)
-                    frame = opened.columns.decode(column, packed, rows, counters)
+                    packed = stored.read_packed(column, piece.vectors, counters)
+                    values = stored.decode(column, packed, rows, counters)
                 elif rows is None or (choice.strategy is Strategy.STREAM and not is_picked):
-                    frame = opened.columns.stream([column], piece.vectors, counters)
+                    values = stored.stream(column, piece.vectors, counters)
                 elif is_picked or choice.strategy is Strategy.FETCH_VECTORS:
-                    frame = opened.columns.fetch_vectors([column], rows, counters)
+                    values = stored.fetch_vectors(column, rows, counters)
                 else:
-                    frame = opened.columns.fetch_blocks([column], rows, counters)
+                    values = stored.fetch_blocks(column, rows, counters)
                 seconds = time.perf_counter() - start
             self._corrections_of(opened).learn([choice], seconds)
-            found[i] = _Found(frame, counters, seconds)
-        frames = [found[i].frame for i in range(len(columns))]
-        streamed = [
-            i for i, choice in enumerate(choices) if choice.strategy is Strategy.STREAM and not as_codes[i]
-        ]
+            found[i] = LoadedColumn(values, counters, seconds)
+        loaded = [found[i] for i in range(len(columns))]
+        streamed = []
+        if rows is not None:
+            streamed = [
+                one
+                for one, choice, is_picked in zip(loaded, choices, as_codes, strict=True)
+                if choice.strategy is Strategy.STREAM and not is_picked
+            ]
         if rows is not None and streamed:
-            whole = self._device.join_columns([frames[i] for i in streamed])
+            whole = self._device.join_columns([one.as_frame(self._device) for one in streamed])
             taken = self._device.take(whole, piece.positions(rows))
-            for place, i in enumerate(streamed):
-                frames[i] = self._device.select(taken, [place])
-        for i, (column, choice) in enumerate(zip(columns, choices, strict=True)):
-            self._count(_LookedAt(piece, column, rows, selected), choice, found[i], frames[i])
-        return frames
+            for place, one in enumerate(streamed):
+                one.frame, one.values = self._device.select(taken, [place]), None
+        self._count(piece, columns, rows, choices, loaded, selected=selected)
+        return loaded
 
-    def _count(self, read: _LookedAt, choice: Choice, found: _Found[Frame], frame: Frame) -> None:
-        piece, rows, strategy = read.piece, read.rows, choice.strategy
-        picked = rows is not None and strategy is not Strategy.STREAM
-        vectors = vectors_of(rows) if rows is not None and picked else piece.vectors
+    def _count(
+        self,
+        piece: Piece,
+        columns: Sequence[str],
+        rows: NDArray[np.int64] | None,
+        choices: Sequence[Choice],
+        loaded: Sequence[LoadedColumn[Frame]],
+        *,
+        selected: bool,
+    ) -> None:
+        """Write down what reads took, and where rows are `selected`, what these needed."""
+        looked_at = piece.rows if rows is None else len(rows)
+        kind = piece.fragment.kind
+        needed = [0] * len(columns)
+        if selected:
+            for i, (column, found) in enumerate(zip(columns, loaded, strict=True)):
+                known = found.string_bytes
+                if known is None:
+                    known = self._device.string_bytes(found.as_frame(self._device))
+                needed[i] = kind(column).sizes.plain_bytes(looked_at, known)
         if self._profile.vector_map is not None:
-            self._profile.vector_map.read(read.column, piece.fragment.id, vectors, strategy)
-        looked_at, needed = piece.rows if rows is None else len(rows), 0
-        if read.selected:
-            known = found.string_bytes
-            strings = self._device.string_bytes(frame) if known is None else known
-            needed = plain_bytes(piece.fragment, read.column, looked_at, strings)
+            for column, choice in zip(columns, choices, strict=True):
+                whole = rows is None or choice.strategy is Strategy.STREAM
+                read = piece.vectors if whole or rows is None else vectors_of(rows)
+                self._profile.vector_map.read(column, piece.fragment.id, read, choice.strategy)
+        streamed = held = len(piece.vectors)
+        if rows is not None and any(choice.strategy is not Strategy.STREAM for choice in choices):
+            held = len(vectors_of(rows))
         with self._profile.lock:
-            figures = self._profile.columns[read.column]
-            count_strategy(figures, strategy)
-            figures.vectors_read += len(vectors)
-            figures.counters += found.counters
-            figures.planned.add(choice.cost_seconds, found.seconds)
-            if strategy is not Strategy.STREAM:
-                figures.bytes_fetched += found.counters.bytes
-            if read.selected:
-                figures.rows_needed += looked_at
-                figures.bytes_needed += needed
+            for column, choice, found, size in zip(columns, choices, loaded, needed, strict=True):
+                figures = self._profile.columns[column]
+                count_strategy(figures, choice.strategy)
+                figures.vectors_read += streamed if choice.strategy is Strategy.STREAM else held
+                figures.counters += found.counters
+                figures.planned.add(choice.cost_seconds, found.seconds)
+                if choice.strategy is not Strategy.STREAM:
+                    figures.bytes_fetched += found.counters.bytes
+                if selected:
+                    figures.rows_needed += looked_at
+                    figures.bytes_needed += size
 
     def _read_together(
         self,
@@ -212,14 +231,17 @@ class ColumnReads(Generic[Frame]):
         choices: Sequence[Choice],
         *,
         sparse: bool,
-    ) -> dict[int, _Found[Frame]]:
+    ) -> dict[int, LoadedColumn[Frame]]:
         """Those of the columns that one native call reads whole, by their places."""
         ways = _WHOLE_VECTORS if not sparse else (Strategy.FETCH_VECTORS,)
-        places = [
-            i
-            for i, (column, choice) in enumerate(zip(columns, choices, strict=True))
-            if (rows is None or choice.strategy in ways) and opened.columns.reads_together(column)
-        ]
+        kind = piece.fragment.kind
+        places = []
+        if opened.columns.is_mapped:
+            places = [
+                i
+                for i, (column, choice) in enumerate(zip(columns, choices, strict=True))
+                if (rows is None or choice.strategy in ways) and kind(column).packed is not None
+            ]
         if not places:
             return {}
         self.check()
@@ -230,14 +252,13 @@ class ColumnReads(Generic[Frame]):
             answers = opened.columns.read_together(names, vectors, rows)
             seconds = time.perf_counter() - start
         read = [choices[i] for i in places]
-        for strategy in _STRATEGIES:
+        for strategy in {choice.strategy: None for choice in read}:
             alike = [choice for choice in read if choice.strategy is strategy]
-            if alike:
-                self._corrections_of(opened).learn(alike, seconds * len(alike) / len(read))
-        total = sum(choice.cost_seconds for choice in read) or 1.0
+            self._corrections_of(opened).learn(alike, seconds * len(alike) / len(read))
+        total = sum([choice.cost_seconds for choice in read]) or 1.0
         return {
-            i: _Found(frame, counters, seconds * choices[i].cost_seconds / total, strings)
-            for i, (frame, counters, strings) in zip(places, answers, strict=True)
+            i: LoadedColumn(values, counters, seconds * choice.cost_seconds / total, strings)
+            for i, choice, (values, counters, strings) in zip(places, read, answers, strict=True)
         }
 
     def plan_comparison(self, piece: Piece, column: str, rows: NDArray[np.int64] | None) -> Choice:
@@ -314,10 +335,7 @@ class ColumnReads(Generic[Frame]):
             asked = AskedRead(opened, piece, rows, decodes)
             corrections = self._corrections_of(opened)
             explores = len(strategies) > 1 and self._has_most_before_it(piece)
-            return [
-                self._costs.pick(asked, column, strategies, corrections, explores=explores)
-                for column in columns
-            ]
+            return self._costs.pick_each(asked, columns, strategies, corrections, explores=explores)
         return self._count_plan(AskedRead(opened, piece, rows, decodes), columns, strategies)
 
     def _count_plan(

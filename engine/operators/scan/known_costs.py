@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from bamquery.engine.operators.scan.chunks import Piece
 from bamquery.engine.operators.scan.open_fragments import OpenFragment
+from bamquery.storage.encodings.encoding import StoredColumn
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.reader import vectors_of
 from bamquery.storage.read_planner.column_demands import ReaderShape, stored_demands
@@ -61,7 +62,7 @@ def costs_of(fragment: Fragment, opened: OpenFragment[Any]) -> FragmentCosts:
     return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class AskedRead:
     """Rows that are to be read.
 
@@ -78,13 +79,44 @@ class AskedRead:
     decodes: bool
 
 
+@dataclass(slots=True, eq=False)
+class _Way:
+    """One way to read rows of a piece, whatever column.
+
+    Attributes:
+        vectors: that it reads.
+        density: of its rows; None: all of the vectors'.
+        units: what costs go by: vectors or, of single blocks, rows.
+        factor: what costs are corrected by; None: by what each column spends most on.
+    """
+
+    strategy: Strategy
+    vectors: int
+    density: int | None
+    units: int
+    factor: float | None
+
+    @classmethod
+    def of_rows(cls, asked: AskedRead, strategy: Strategy, corrections: Corrections) -> _Way:
+        """That way to the rows that are asked for."""
+        rows = asked.rows
+        factor = None if asked.opened.model.overlaps else corrections.factor(strategy, None)
+        if rows is None:
+            vectors = max(len(asked.piece.vectors), 1)
+            return cls(strategy, vectors, None, vectors, factor)
+        vectors = max(len(asked.piece.vectors if strategy is Strategy.STREAM else vectors_of(rows)), 1)
+        density = round(_STEPS * math.log2(max(len(rows), 1) / vectors))
+        units = len(rows) if strategy is Strategy.FETCH_BLOCKS else vectors
+        return cls(strategy, vectors, density, units, factor)
+
+
 class KnownCosts:
     """What reads of a scan's columns cost: counted once, about the same wherever rows are as dense."""
 
     def __init__(self) -> None:
         self._fragments: dict[str, FragmentCosts] = {}
-        self._blocks: dict[tuple[str, _Key], _Counted] = {}
-        """Reads of single blocks, by fragment: how rows lie is a matter of the scan's conditions."""
+        self._blocks: dict[tuple[type[StoredColumn], _Key], _Counted] = {}
+        """Reads of single blocks: how rows lie is a matter of the scan's conditions, in whatever fragment."""
 
     def of_fragment(self, fragment: Fragment, opened: OpenFragment[Any]) -> FragmentCosts:
         """What is known of it."""
@@ -93,32 +125,46 @@ class KnownCosts:
             found = self._fragments[fragment.id] = costs_of(fragment, opened)
         return found
 
-    def pick(
+    def pick_each(
         self,
         asked: AskedRead,
-        column: str,
+        columns: Sequence[str],
         strategies: Sequence[Strategy],
         corrections: Corrections,
         *,
         explores: bool = False,
+    ) -> list[Choice]:
+        """The best of ways to read each column by itself; see `plan_reads`."""
+        ways = [_Way.of_rows(asked, strategy, corrections) for strategy in strategies]
+        whole = [way for way in ways if way.strategy is not Strategy.FETCH_BLOCKS]
+        blocks = None
+        if asked.rows is not None:
+            blocks = next((way for way in ways if way.strategy is Strategy.FETCH_BLOCKS), None)
+        if blocks is None and len(whole) == 1:
+            return [self._choice(asked, column, whole[0], corrections) for column in columns]
+        return [self._pick(asked, column, whole, blocks, corrections, explores) for column in columns]
+
+    def _pick(  # noqa: PLR0917 - a column, and ways to read it
+        self,
+        asked: AskedRead,
+        column: str,
+        ways: Sequence[_Way],
+        single: _Way | None,
+        corrections: Corrections,
+        explores: bool,
     ) -> Choice:
-        """The best of ways to read a column by itself; see `plan_reads`."""
-        whole = [
-            self._choice(asked, column, strategy, corrections)
-            for strategy in strategies
-            if strategy is not Strategy.FETCH_BLOCKS
-        ]
+        whole = [self._choice(asked, column, way, corrections) for way in ways]
         best = min(whole, key=_price) if whole else None
-        if Strategy.FETCH_BLOCKS not in strategies or asked.rows is None:
+        if single is None:
             assert best is not None, "blocks are of rows"
             return best
         model = asked.opened.model
         if best is not None:
             rate = model.processor.decode.get(SINGLE_ROWS.format(best.demand.form), math.inf)
             factor = corrections.factor(Strategy.FETCH_BLOCKS, None)
-            if factor * len(asked.rows) / rate > best.cost_seconds:
+            if factor * single.units / rate > best.cost_seconds:
                 return best
-        blocks = self._choice(asked, column, Strategy.FETCH_BLOCKS, corrections)
+        blocks = self._choice(asked, column, single, corrections)
         if best is None:
             return blocks
         unchecked = blocks.demand.bytes / model.processor.checksum if asked.opened.shape.verifies else 0.0
@@ -127,42 +173,53 @@ class KnownCosts:
             best = blocks
         return (corrections.choose_untried(best, [*whole, blocks]) or best) if explores else best
 
-    def _choice(self, asked: AskedRead, column: str, strategy: Strategy, corrections: Corrections) -> Choice:
-        piece, rows, opened = asked.piece, asked.rows, asked.opened
-        picks = strategy is not Strategy.STREAM and rows is not None
-        vectors = max(len(vectors_of(rows)) if picks and rows is not None else len(piece.vectors), 1)
-        density = None if rows is None else round(_STEPS * math.log2(max(len(rows), 1) / vectors))
-        key = column, strategy, density, asked.decodes
-        of_blocks = strategy is Strategy.FETCH_BLOCKS and rows is not None
-        if of_blocks:
-            known = self._blocks.get((piece.fragment.id, key))
+    def _choice(self, asked: AskedRead, column: str, way: _Way, corrections: Corrections) -> Choice:
+        fragment, opened, strategy = asked.piece.fragment, asked.opened, way.strategy
+        key = column, strategy, way.density, asked.decodes
+        if strategy is Strategy.FETCH_BLOCKS:
+            kind = type(fragment.column(column))
+            known = self._blocks.get((kind, key))
+            if known is None:
+                known = self._blocks[kind, key] = self._count(asked, column, way)
         else:
-            known = self.of_fragment(piece.fragment, opened).whole.get(key)
-        units = len(rows) if of_blocks and rows is not None else vectors
-        if known is None:
-            stored = piece.fragment.column(column)
-            wanted = _NO_ROWS if rows is None else rows
-            demands = stored_demands(
-                stored, wanted, piece.vectors, opened.shape, (strategy,), decodes=asked.decodes
-            )
-            (choice,) = plan_reads([demands], opened.model)
-            known = choice, units
-            if of_blocks:
-                self._blocks[piece.fragment.id, key] = known
-            else:
-                self.of_fragment(piece.fragment, opened).whole[key] = known
+            costs = self.of_fragment(fragment, opened)
+            known = costs.whole.get(key)
+            if known is None:
+                known = costs.whole[key] = self._count(asked, column, way)
         base, counted = known
         predicted, demand = base.predicted, base.demand
-        if units != counted:
-            predicted = _scaled(predicted, units / counted)
-            demand = demand.with_bytes(demand.bytes * units // counted)
-        cost = corrections.apply(strategy, predicted)
-        return Choice(strategy, demand, predicted, cost, opened.model.seconds((cost,)), base.host_seconds)
+        if way.units != counted:
+            predicted = _scaled(predicted, way.units / counted)
+            demand = demand.with_bytes(demand.bytes * way.units // counted)
+        if way.factor is None:
+            cost = corrections.apply(strategy, predicted)
+            seconds = opened.model.seconds((cost,))
+        else:
+            cost = _scaled_all(predicted, way.factor)
+            seconds = sum(cost)
+        return Choice(strategy, demand, predicted, cost, seconds, base.host_seconds)
+
+    @staticmethod
+    def _count(asked: AskedRead, column: str, way: _Way) -> _Counted:
+        stored = asked.piece.fragment.column(column)
+        wanted = _NO_ROWS if asked.rows is None else asked.rows
+        demands = stored_demands(
+            stored, wanted, asked.piece.vectors, asked.opened.shape, (way.strategy,), decodes=asked.decodes
+        )
+        (choice,) = plan_reads([demands], asked.opened.model)
+        return choice, way.units
 
 
 def _price(choice: Choice) -> float:
     dear = 1 / _PICKED if choice.strategy is Strategy.FETCH_VECTORS else 1.0
     return dear * choice.cost_seconds
+
+
+def _scaled_all(cost: Cost, factor: float) -> Cost:
+    if factor == 1:
+        return cost
+    latency, link, commands, work, carried = cost
+    return factor * latency, factor * link, factor * commands, factor * work, factor * carried
 
 
 def _scaled(cost: Cost, factor: float) -> Cost:

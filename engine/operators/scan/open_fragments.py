@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Final, Generic
 
-from bamquery.engine.device import Device, Frame
+from bamquery.engine.device import Frame
 from bamquery.engine.operators.scan.chunks import Chunk
 from bamquery.engine.operators.scan.fragment_columns import FragmentColumns
 from bamquery.engine.profiling.scan_profile import ScanProfile
@@ -30,13 +30,13 @@ class OpenFragment(Generic[Frame]):
     """One fragment's file, and what the planner must know of it.
 
     Attributes:
-        columns: its columns as frames.
+        columns: its columns.
         blocks: its file.
         model: what its reads cost.
         shape: what of its reader decides how many commands they are.
     """
 
-    columns: FragmentColumns[Frame]
+    columns: FragmentColumns
     blocks: BlockReader
     model: CostModel
     shape: ReaderShape
@@ -47,14 +47,12 @@ class FragmentReaders(Generic[Frame]):
 
     def __init__(
         self,
-        device: Device[Frame],
         settings: Settings,
         profile: ScanProfile,
         *,
         keeps_encoded: bool = False,
     ) -> None:
         """`keeps_encoded`: frames have columns as they are stored, which the device takes."""
-        self._device = device
         self._keeps_encoded = keeps_encoded
         self._settings = settings
         self._profile = profile
@@ -115,7 +113,7 @@ class FragmentReaders(Generic[Frame]):
         reader = FragmentReader(
             fragment, blocks, self._settings.verifies, keeps_dictionaries=self._keeps_encoded
         )
-        columns = FragmentColumns(self._device, reader, keeps_encoded=self._keeps_encoded)
+        columns = FragmentColumns(reader, keeps_encoded=self._keeps_encoded)
         model = volume.model(processor_rates(), blocks.kind)
         shape = reader_shape(blocks.block_size, blocks.kind, volume, self._settings)
         return OpenFragment(columns, blocks, model, shape)

@@ -242,7 +242,9 @@ class StoredScan(Operator[Frame], Generic[Frame]):
                 raise CancelledError("nobody wants the scan's rows any more")
 
         keeps = self._keeps_encoded and context.device.capabilities.takes_encoded
-        readers = FragmentReaders(context.device, context.settings, self._scan_profile, keeps_encoded=keeps)
+        readers: FragmentReaders[Frame] = FragmentReaders(
+            context.settings, self._scan_profile, keeps_encoded=keeps
+        )
         reads = ColumnReads(context, self._scan_profile, readers, check)
         # One step needs no order.
         sampled = fragments if len(self._steps) > 1 else ()

@@ -15,7 +15,7 @@ from bamquery.storage.encodings.stored_vectors import StoredVectors
 from bamquery.storage.files.buffers import view
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class FsstVectors(StoredVectors):
     """Vectors of compressed strings, with 48 bytes of parameters each.
 

@@ -35,6 +35,7 @@ class PackedColumn:
         self._place = place
         self._encoding: PackedLayout = encoding
         self._packing = packing
+        self._data = place.layout.values.offset
         self.parameters: NDArray[Any] = packing.reshape(-1).view(PACKED_VECTOR)
         try:
             self.payload_starts, self.payload_sizes, self._referring, fault = _native.check_packed_column(
@@ -68,7 +69,11 @@ class PackedColumn:
 
     def span(self, vectors: NDArray[np.int64]) -> tuple[int, int]:
         """Where in the file the payloads of one or more vectors begin and end."""
-        data, first, last = self._place.layout.values.offset, int(vectors[0]), int(vectors[-1])
+        return self.span_of(int(vectors[0]), int(vectors[-1]))
+
+    def span_of(self, first: int, last: int) -> tuple[int, int]:
+        """The same of a first and a last vector."""
+        data = self._data
         end = data + int(self.payload_starts[last]) + int(self.payload_sizes[last])
         return data + int(self.payload_starts[first]), end
 

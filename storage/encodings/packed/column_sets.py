@@ -25,7 +25,7 @@ _PAYLOAD, _VECTORS, _ROWS = range(3)
 WRONG_VALUES: Final = "its values do not match their checksum"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class ColumnRequest:
     """What is wanted of a column.
 
@@ -43,7 +43,7 @@ class ColumnRequest:
     lengths: NDArray[np.int64] | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class ReadColumn:
     """What was read.
 
@@ -67,8 +67,8 @@ def read_columns(
         CorruptionError: bytes are not those that were written.
         StorageError: the file cannot be read.
     """
-    asked = [_native_request(request) for request in requests]
-    spans = [request.column.span(request.vectors) for request in requests]
+    spans = _spans(requests)
+    asked = [_native_request(*one) for one in zip(requests, spans, strict=True)]
 
     def read(file: _native.BlockFile) -> list[tuple[int, int, int, int, int]]:
         return _native.read_packed_columns(file, asked, verify)
@@ -89,19 +89,31 @@ def read_columns(
             lengths = of_vectors(request.column.payload_sizes, request.vectors)
             held: pa.Array[Any] | PackedVectors = request.column.hold(request.vectors, values, lengths)
         else:
-            rows = _rows_of(request)
-            held = pa.Array.from_buffers(place.type, rows, [bitmap if nulls else None, values], nulls)
+            buffers = [bitmap if nulls else None, values]
+            held = pa.Array.from_buffers(place.type, _rows_of(request), buffers, nulls)
         found.append(ReadColumn(held, reader.counters(commands, blocks), strings))
     return found
 
 
-def _native_request(request: ColumnRequest) -> tuple[_native.PackedColumn, int, Any, Any, Any, Any]:
-    column = request.column
+def _spans(requests: Sequence[ColumnRequest]) -> list[tuple[int, int]]:
+    """Where in the file the payloads begin and end; mostly of the same vectors of each column."""
+    found, vectors, first, last = [], None, 0, 0
+    for request in requests:
+        if request.vectors is not vectors:
+            vectors = request.vectors
+            first, last = int(vectors[0]), int(vectors[-1])
+        found.append(request.column.span_of(first, last))
+    return found
+
+
+def _native_request(
+    request: ColumnRequest, span: tuple[int, int]
+) -> tuple[_native.PackedColumn, int, Any, Any, Any, Any]:
+    column, vectors = request.column, request.vectors
     if request.packed:
-        begin, end = column.span(request.vectors)
-        whole = len(request.vectors) == request.vectors[-1] - request.vectors[0] + 1
-        size = end - begin if whole else int(column.payload_sizes[request.vectors].sum())
-        return column.native, _PAYLOAD, request.vectors, pa.allocate_buffer(size), None, None
+        whole = len(vectors) == int(vectors[-1]) - int(vectors[0]) + 1
+        size = span[1] - span[0] if whole else int(column.payload_sizes[vectors].sum())
+        return column.native, _PAYLOAD, vectors, pa.allocate_buffer(size), None, None
     rows = _rows_of(request)
     values = pa.allocate_buffer(-(-rows * value_bits(column.place.type) // 8))
     bitmap = pa.allocate_buffer(-(-rows // 8))

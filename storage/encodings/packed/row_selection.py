@@ -20,7 +20,7 @@ from bamquery.storage.readers.mapped_reader import MappedReader
 from bamquery.storage.statistics.order_keys import KeyCondition
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class CodeStep:
     """A condition on one column's codes.
 
@@ -36,7 +36,7 @@ class CodeStep:
     string_bytes: NDArray[np.int64] | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class ProgramStep:
     """A condition that is the first output of a program.
 
@@ -49,7 +49,7 @@ class ProgramStep:
     columns: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class SetStep:
     """A condition that one column's numbers are in a native set."""
 
@@ -60,7 +60,7 @@ class SetStep:
 Step: TypeAlias = CodeStep | SetStep | ProgramStep
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class VectorsRead:
     """What was read of a column: `packed` are its vectors where they are wanted."""
 
@@ -69,7 +69,7 @@ class VectorsRead:
     counters: ReadCounters
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class SelectedRows:
     """What steps left.
 

@@ -14,7 +14,7 @@ from bamquery.storage.encodings.packed.vectors import PackedVectors
 from bamquery.storage.format.storable_types import value_bits
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class PackedSelection:
     """Some rows of packed vectors.
 

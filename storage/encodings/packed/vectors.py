@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +21,11 @@ from bamquery.storage.statistics.order_keys import KeyCondition
 from bamquery.storage.statistics.packed_parts import PackedParts
 
 _VECTOR_BYTES = VECTOR_ROWS // 8
+_FEW_INTERVALS: Final = 64
+"""Of a condition that is made for native functions once, however many chunks it is asked of."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class PackedVectors(StoredVectors):
     """Vectors of a packed column, with 16 bytes of parameters each.
 
@@ -101,6 +104,11 @@ class PackedVectors(StoredVectors):
 
 def native_condition(condition: KeyCondition, kind: str) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
     """The terms and bounds that native functions take of a condition on values of a kind."""
+    few = len(condition.intervals) <= _FEW_INTERVALS
+    return _known_condition(condition, kind) if few else _make_condition(condition, kind)
+
+
+def _make_condition(condition: KeyCondition, kind: str) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
     words = 2 if kind == "int128" else 1
     bounds = [
         key >> (64 * word) & 0xFFFFFFFFFFFFFFFF
@@ -109,3 +117,6 @@ def native_condition(condition: KeyCondition, kind: str) -> tuple[NDArray[np.int
         for word in range(words)
     ]
     return np.array([(len(condition.intervals), 0)], np.int64), np.array(bounds, np.uint64)
+
+
+_known_condition: Final = functools.lru_cache(maxsize=256)(_make_condition)

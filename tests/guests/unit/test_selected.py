@@ -30,7 +30,7 @@ def test_boots_are_left_out_unless_they_are_asked_for(wanted: bool) -> None:
     )
     items: Any = [boot, other]
     pytest_collection_modifyitems(config, items)
-    assert marks == ["guest"]
+    assert marks == ["guest", "timeout"]
     assert (items, left) == ([boot, other], []) if wanted else ([other], [boot])
 
 

@@ -9,13 +9,12 @@
 #include <cstring>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "driver/core/bench/content.hpp"
-#include "driver/native/aligned_buffer.hpp"
 #include "driver/native/controller/software_controller.hpp"
 #include "driver/native/queues/serviced_pair.hpp"
+#include "tests/native/conformance/pairs.hpp"
 
 #define CHECK(condition)                                                             \
   do {                                                                               \
@@ -78,36 +77,12 @@ inline constexpr bool kSurvivesTruncation = false;
 inline constexpr bool kSurvivesTruncation = true;
 #endif
 
-/// Pools of a memory's queue pairs for threads of this process.
-class Pool {
- public:
-  explicit Pool(QueueMemory& memory)
-      : memory_(allocate_aligned(memory.pool_bytes())),
-        view_(memory.make_pool({memory_.get(), memory.pool_bytes()})) {}
-  const QueuePoolView& view() const { return view_; }
+using conformance::Pool;
 
- private:
-  AlignedBuffer memory_;
-  QueuePoolView view_;
-};
-
-/// A leased pair of a pool.
-class Lease {
- public:
+/// A leased pair of a pool, had within a minute or not at all.
+struct Lease : conformance::Lease {
   Lease(const Pool& pool, SoftwareController& controller)
-      : flags_(allocate_aligned(pool.view().flags_bytes)), lease_(pool.view(), flags_.get()) {
-    begun_ = lease_.begin(in_seconds(60));
-    if (begun_.ok()) pair_.emplace(lease_.pair(), controller);
-  }
-  Status begun() const { return begun_; }
-  const ServicedPair<Scope::kBlock>& pair() const { return *pair_; }
-  Status end(Deadline deadline) { return lease_.end(deadline); }
-
- private:
-  AlignedBuffer flags_;
-  BlockLease lease_;
-  Status begun_;
-  std::optional<ServicedPair<Scope::kBlock>> pair_;
+      : conformance::Lease(pool, controller, in_seconds(60)) {}
 };
 
 /// What happens to a controller while clients are at it. controller_load.cpp

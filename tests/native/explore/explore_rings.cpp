@@ -220,6 +220,34 @@ Report share(const Size& size) {
       .run();
 }
 
+// A thread that tells of two commands at once, beside one that tells of its own, and maybe of those.
+Report batch(const Size& size) {
+  std::vector<Explorer<State>::Thread> threads;
+  threads.push_back([=](State& state) {
+    const Pair pair = pair_of(state, size);
+    uint32_t slots[2] = {};
+    for (uint32_t lba = 0; lba < 2; ++lba) {
+      require(pair.acquire_slot({kNever}, slots[lba]).ok(), "a slot comes free");
+      state.landing[slots[lba]] = 0;
+      state.in_flight[slots[lba]] = 1;
+      require(pair.issue(Silent{}, true, slots[lba], {Opcode::kRead, 1, lba, 1}).ok(), "commands are taken");
+    }
+    pair.ring_doorbell();
+    for (uint32_t lba = 0; lba < 2; ++lba) {
+      require(pair.wait(slots[lba], {kNever}).ok(), "without a deadline commands succeed");
+      require(state.landing[slots[lba]] == answer(lba), "the answer is the command's");
+      ++state.finished[lba];
+      pair.release_slot(slots[lba]);
+    }
+  });
+  for (uint32_t thread = 2; thread < size.issuers; ++thread) threads.push_back(issuer(size, thread));
+  threads.push_back([=](State& state) { control(state, size.depth, size.commands()); });
+  return Explorer<State>(
+             initial(size), std::move(threads), [=](const State& state) { check_end(state, size); }, {},
+             forget_statistics)
+      .run();
+}
+
 // Issuers, and a thread that sweeps until they have ended.
 Report sweep_for(const Size& size) {
   std::vector<Explorer<State>::Thread> threads;
@@ -390,6 +418,8 @@ const Model kModels[] = {
     {"two-round-the-ring", true, [] { return share({2, 2, 2, 1}); }},
     {"two-share", true, [] { return share({2, 1, 4, 3}); }},
     {"three-for-one-slot", true, [] { return share({3, 1, 2, 1}); }},
+    {"batch", true, [] { return batch({2, 1, 4, 3}); }},
+    {"batch-beside", false, [] { return batch({3, 1, 4, 3}); }},
     {"sweeper", true, [] { return sweep_for({1, 2, 2, 1}); }},
     {"sweeper-of-two", true, [] { return sweep_for({2, 1, 2, 1}); }},
     {"deadline", true, [] { return miss_deadline({1, 1, 2, 1}); }},

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.native.programs import NATIVE, build, joined, native, run, sanitizer
+from tests.native.programs import NATIVE, build, native, run, sanitizer
 
 HERE = Path(__file__).parent
 SOURCES = [

@@ -171,6 +171,30 @@ void test_rounds(std::uint32_t depth) {
   CHECK(pair.flags().header().late == 0 && pair.flags().header().errors >= errors && errors != 0);
 }
 
+// Commands issued in silence are told of by one doorbell, or by another lane's.
+void test_batches() {
+  Rings rings(one_pair(64));
+  RingController controller(rings.memory);
+  const Pair pair = shared_pair(rings.pool, 0);
+  std::vector<std::uint32_t> slots;
+  for (std::uint32_t i = 0; i < 63; ++i) slots.push_back(slot_from(pair));
+  for (std::uint32_t i = 0; i < 63; ++i) CHECK(pair.issue(Silent{}, true, slots[i], read(i)).ok());
+  CHECK(*rings.memory.tail_doorbell(0) == 0 && pair.flags().header().doorbells == 0);
+  pair.ring_doorbell();
+  pair.ring_doorbell();  // There is nothing to tell.
+  CHECK(*rings.memory.tail_doorbell(0) == 63 && pair.flags().header().doorbells == 1);
+  const auto finish = [&](std::uint32_t slot, std::uint64_t lba) {
+    for (Status status; !pair.try_wait(slot, status); pair.sweep()) controller.step();
+    check_data(pair, slot, lba, 1);
+  };
+  for (std::uint32_t i = 0; i < 63; ++i) finish(slots[i], i);
+  CHECK(pair.issue(Silent{}, true, slots[0], read(70)).ok());
+  CHECK(pair.issue(slots[1], read(71)).ok());
+  CHECK(pair.flags().header().doorbells == 2);
+  finish(slots[0], 70);
+  finish(slots[1], 71);
+}
+
 void test_drain() {
   for (const std::uint32_t depth : {2u, 4u, 256u}) {
     Rings rings(one_pair(depth));
@@ -359,6 +383,7 @@ void test_queue_pair() {
   test_read_only();
   for (const std::uint32_t depth : {2u, 4u, 256u}) test_rounds(depth);
   test_drain();
+  test_batches();
   for (const std::uint32_t depth : {2u, 4u, 256u}) {
     for (const std::uint32_t patience : {0u, 64u}) test_many_threads(depth, patience);
   }

@@ -14,6 +14,7 @@ int main(int count, char** arguments) {
     bamquery::test_queue_memory();
     bamquery::test_queue_pair();
     bamquery::test_queue_pool();
+    bamquery::test_serviced_pairs();
   }
   std::printf("all is well\n");
 }

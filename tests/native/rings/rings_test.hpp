@@ -20,6 +20,7 @@ inline Request read(std::uint64_t lba, std::uint32_t blocks = 1) { return {Opcod
 void test_queue_memory();
 void test_queue_pair();
 void test_queue_pool();
+void test_serviced_pairs();
 
 /// Random commands on random rings, with faults, for so long.
 void stress_rings(double seconds, std::uint32_t seed);

@@ -9,7 +9,14 @@ from tests.native.programs import build, joined, native, run, sanitizer
 SOURCES = [
     *(
         Path(__file__).with_name(f"{name}.cpp")
-        for name in ("rings_test", "queue_memory_test", "queue_pair_test", "queue_pool_test", "ring_stress")
+        for name in (
+            "rings_test",
+            "queue_memory_test",
+            "queue_pair_test",
+            "queue_pool_test",
+            "ring_stress",
+            "serviced_pair_test",
+        )
     ),
     *native("queues/queue_memory"),
 ]

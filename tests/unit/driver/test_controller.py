@@ -10,6 +10,7 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -339,3 +340,20 @@ def test_files_are_not_inherited(stand: Stand, tmp_path: Path) -> None:
 
 def test_statuses_in_words() -> None:
     assert _native.status_text(0x281) == "unrecovered read error"
+
+
+def test_places_are_read_by_a_command_each(stand: Stand) -> None:
+    data = random.Random(2).randbytes(BLOCK * BLOCKS)
+    stand.controller.contents(stand.nsid)[:] = data
+    lbas = np.array([5, 250, 0, 5, *range(100, 140)], np.uint64)  # more than slots
+    target = bytearray(2 * BLOCK * len(lbas))
+    stand.client.read_places(stand.nsid, lbas, target)
+    pieces = [data[int(lba) * BLOCK : (int(lba) + 2) * BLOCK] for lba in lbas]
+    assert bytes(target) == b"".join(pieces)
+    assert stand.controller.statistics().reads == len(lbas)
+    lbas[2] = BLOCKS
+    error = fails(stand.client.read_places, stand.nsid, lbas, target)
+    assert (error.lba, error.sc) == (BLOCKS, 0x80)
+    for places, size in ((lbas, BLOCK), (lbas[:0], BLOCK), (lbas[:1], BLOCK + 1), (lbas[:1], 64 * BLOCK)):
+        with pytest.raises(ValueError, match="equally many whole blocks"):
+            stand.client.read_places(stand.nsid, places, bytearray(size))

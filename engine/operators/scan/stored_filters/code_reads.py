@@ -17,6 +17,7 @@ from bamquery.engine.operators.scan.accounting import plain_bytes
 from bamquery.engine.operators.scan.chunks import Piece
 from bamquery.engine.operators.scan.column_reads import ColumnReads, count_strategy
 from bamquery.engine.operators.scan.filter_order import FilterStep
+from bamquery.engine.operators.scan.fragment_columns import StoredValues
 from bamquery.engine.operators.scan.open_fragments import FragmentReaders, OpenFragment
 from bamquery.engine.operators.scan.stored_filters.code_conditions import CodeConditions
 from bamquery.engine.profiling.scan_profile import ScanProfile
@@ -28,7 +29,7 @@ from bamquery.storage.readers.block_reader import ReadCounters
 from bamquery.storage.statistics.order_keys import KeyCondition
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class CodeComparison:
     """How a step is answered for one piece.
 
@@ -43,7 +44,7 @@ class CodeComparison:
     packed: PackedVectors | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class PassedRows:
     """What a comparison left of a piece.
 
@@ -70,6 +71,7 @@ class CodeReads(Generic[Frame]):
         readers: FragmentReaders[Frame],
         reads: ColumnReads[Frame],
     ) -> None:
+        self._device = context.device
         self._zone_maps = context.settings.zone_maps
         self._profile = profile
         self._readers = readers
@@ -186,13 +188,20 @@ class CodeReads(Generic[Frame]):
         self, piece: Piece, column: str, packed: PackedVectors, rows: NDArray[np.int64] | None
     ) -> Frame:
         """A frame of that column's values at `rows`, which `packed` holds; None: all that it holds."""
+        return self._device.from_columns([self.decode_values(piece, column, packed, rows)])
+
+    def decode_values(
+        self, piece: Piece, column: str, packed: PackedVectors, rows: NDArray[np.int64] | None
+    ) -> StoredValues:
+        """The same, not yet as a frame."""
         counters = ReadCounters()
         with self._profile.measure_read(column):
             columns = self._readers.get(piece.fragment).columns
-            frame = columns.decode(column, packed, rows, counters)
-        with self._profile.lock:
-            self._profile.columns[column].counters += counters
-        return frame
+            values = columns.decode(column, packed, rows, counters)
+        if counters.commands:
+            with self._profile.lock:
+                self._profile.columns[column].counters += counters
+        return values
 
     def certain_vectors(self, step: FilterStep, piece: Piece) -> NDArray[np.bool_] | None:
         """Which of the piece's vectors have nothing but rows that pass, by zone maps; None where none has."""

@@ -60,8 +60,8 @@ class StepPlans(Generic[Frame]):
         self._codes = codes
         self._lock = threading.Lock()
         self._parts: dict[int, tuple[FilterStep, tuple[FilterStep, ...]]] = {}
-        self._plans: dict[tuple[int, str | None], StepPlan] = {}
-        """Of chunks of one fragment."""
+        self._plans: dict[tuple[int, str | None], tuple[StepPlan, tuple[Any, ...] | None]] = {}
+        """Of chunks of one fragment, or of any (None) whose columns are numbers of those types."""
         self._failed: set[int] = set()
         """Numbers of steps whose programs could not compute some row."""
 
@@ -78,18 +78,30 @@ class StepPlans(Generic[Frame]):
         """
         if step.can_fail:
             return None
-        only = pieces[0].fragment.id if len(pieces) == 1 else None
-        key = id(step), only
-        known = self._plans.get(key) if only is not None else None
-        if known is not None and known.step is step and all(map(name, step.columns)):
-            return known
+        if len(pieces) > 1:
+            return self._find(step, pieces, rows, name)
+        names = [found for found in map(name, step.columns) if found is not None]
+        if len(names) < len(step.columns):
+            return None
+        fragment = pieces[0].fragment
+        types = self._types_of_numbers(pieces[0], names)
+        key = id(step), fragment.id if types is None else None
+        known = self._plans.get(key)
+        if known is not None and known[0].step is step and known[1] == types:
+            return known[0]
         found = self._find(step, pieces, rows, name)
-        if found is not None and only is not None and step.number not in self._failed:
+        if found is not None and step.number not in self._failed:
             with self._lock:
                 if len(self._plans) >= _KEPT:
                     self._plans.clear()
-                self._plans[key] = found
+                self._plans[key] = found, types
         return found
+
+    def _types_of_numbers(self, piece: Piece, names: Sequence[str]) -> tuple[Any, ...] | None:
+        """Of columns that native calls read together, if none of them is codes of a dictionary."""
+        columns = self._readers.get(piece.fragment).columns
+        found = tuple([columns.number_type(name) for name in names])
+        return None if None in found else found
 
     def _find(
         self,

@@ -30,7 +30,7 @@ _FEW: Final = 12
 """Rows of a vector, on average, below which values are better read one by one than vectors whole."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class AliveRows:
     """Rows of a chunk.
 
@@ -64,7 +64,7 @@ class AliveRows:
         return rows / max(vectors, 1)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Selection:
     """What steps left of a chunk.
 
@@ -275,7 +275,7 @@ class VectorSelection(Generic[Frame]):
         return known if len(known) else None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _PieceSteps:
     """Steps for one piece.
 

@@ -8,7 +8,7 @@ import pytest
 
 from bamquery.driver.bench.report import Report, Run, to_json
 from bamquery.driver.bench.workload import BlockWorkload, CacheWorkload
-from bamquery.driver.doctor.machine import Finding, Level
+from bamquery.driver.doctor.finding import Finding, Level
 from tests.unit.driver.bench.test_report import BAD, GOOD
 
 SCRIPT = Path(__file__).parents[4] / "docs" / "benchmarks" / "io" / "io_tables.py"

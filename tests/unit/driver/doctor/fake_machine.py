@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from bamquery.driver.doctor.machine import Machine
+from bamquery.driver.machine import Machine
 
 CPUINFO = "processor\t: 0\nmodel name\t: Pretend 9000\nflags\t\t: fpu sse4_2 avx2 avx512f\n\nprocessor: 1\n"
 MEMINFO = "MemTotal: 67108864 kB\nMemAvailable: 33554432 kB\nHugePages_Total: 0\nHugepagesize: 2048 kB\n"

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from bamquery.driver.doctor import disk
-from bamquery.driver.doctor.machine import Level, Machine
+from bamquery.driver.doctor.finding import Level
+from bamquery.driver.machine import Machine
 from tests.unit.driver.doctor.fake_machine import make
 
 

@@ -8,7 +8,8 @@ import pytest
 from bamquery.driver.doctor import software
 from bamquery.driver.doctor.command_line import main
 from bamquery.driver.doctor.examine import examine, fit
-from bamquery.driver.doctor.machine import Finding, Level, Machine
+from bamquery.driver.doctor.finding import Finding, Level
+from bamquery.driver.machine import Machine
 from bamquery.errors import GpuError
 from tests.unit.driver.doctor.fake_machine import make
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from bamquery.driver.doctor.finding import Level
 from bamquery.driver.doctor.gpu import check_cuda, check_gpus
-from bamquery.driver.doctor.machine import Level, Machine
+from bamquery.driver.machine import Machine
 from tests.unit.driver.doctor.fake_machine import GPU, SERVER, make
 
 

@@ -2,8 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from bamquery.driver.doctor.finding import Level
 from bamquery.driver.doctor.host import check_kernel, check_memlock, check_memory, check_processors
-from bamquery.driver.doctor.machine import Level, Machine
+from bamquery.driver.machine import Machine
 from tests.unit.driver.doctor.fake_machine import CPUINFO, make
 
 

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from bamquery.driver.doctor.machine import Machine
 from bamquery.driver.doctor.pcie import Link, read_link
+from bamquery.driver.machine import Machine
 
 
 # PCI Express base specification: GB/s of 16 lanes in one direction, by generation.

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from bamquery.driver.doctor.machine import Finding, Level
+from bamquery.driver.doctor.finding import Finding, Level
 from bamquery.queries.measuring import machine
 from bamquery.queries.measuring.machine import describe_machine, machine_line
 

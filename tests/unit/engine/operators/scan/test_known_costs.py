@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.operators.scan import known_costs
 from bamquery.engine.operators.scan.chunks import Piece
 from bamquery.engine.operators.scan.known_costs import AskedRead, KnownCosts
@@ -52,7 +51,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Strategy, ...]]:
 def opened_of(snapshot: Snapshot, block_size: int = 512) -> tuple[Fragment, OpenFragment[Any]]:
     settings = Settings().with_values({"block_size": block_size})
     (fragment,) = snapshot.fragments
-    return fragment, FragmentReaders(CpuDevice(), settings, ScanProfile("Scan")).get(fragment)
+    readers: FragmentReaders[Any] = FragmentReaders(settings, ScanProfile("Scan"))
+    return fragment, readers.get(fragment)
 
 
 def test_the_next_scan_knows_what_whole_vectors_cost(
@@ -77,7 +77,8 @@ def test_what_another_reader_costs_is_not_known(snapshot: Snapshot) -> None:
 
 def pick(opened: OpenFragment[Any], piece: Piece, rows: np.ndarray, costs: KnownCosts) -> Choice:
     asked = AskedRead(opened, piece, rows, decodes=True)
-    return costs.pick(asked, "b", tuple(Strategy), Corrections(opened.model))
+    (found,) = costs.pick_each(asked, ["b"], tuple(Strategy), Corrections(opened.model))
+    return found
 
 
 @pytest.mark.parametrize("step", [1, 3, 40, 600, 5000])

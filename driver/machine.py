@@ -1,44 +1,9 @@
-"""The machine that is looked at, and what a look at one part of it says."""
+"""The machine that is looked at: what it says of itself below /proc, /sys and /dev."""
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-
-class Level(StrEnum):
-    """How good what was found is."""
-
-    OK = "ok"
-    NOTE = "note"
-    """Works; something could be better, or is worth knowing."""
-    MISSING = "missing"
-    """What depends on it does not work here."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One line of the doctor's report."""
-
-    check: str
-    level: Level
-    found: str
-    """What is there."""
-    meaning: str = ""
-    """What follows from it, in one line; not for `ok`."""
-    advice: str = ""
-    """What to do about it, in one line; not for `ok`."""
-    needed: bool = False
-    """Whether BamQuery cannot run at all without it."""
-    values: dict[str, Any] = field(default_factory=dict)
-    """The same for programs."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return dataclasses.asdict(self) | {"level": str(self.level)}
 
 
 @dataclass(frozen=True)
@@ -93,6 +58,15 @@ class Machine:
             return path.resolve(strict=True).name
         except OSError:
             return None
+
+    def target(self, path: Path) -> str | None:
+        """What a link says, such as those of /proc/*/fd: a file of this machine, from the root on."""
+        try:
+            said = str(path.readlink())
+        except OSError:
+            return None
+        root = str(self.root)
+        return said if self.is_this or not said.startswith(root) else said[len(root) :]
 
     def fields(self, name: str) -> dict[str, str]:
         """`key : value` lines, as of /proc/meminfo; the first of equal keys wins."""

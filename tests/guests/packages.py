@@ -95,8 +95,8 @@ def _unpacked(name: str, wanted: Sequence[Sequence[str]]) -> Path:
 
 
 def _download(packages: Sequence[str], folder: Path) -> None:
-    if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
-        raise GuestsUnavailableError(f"no apt-get and dpkg here, by which {packages[0]} is had")
+    if shutil.which("apt-cache") is None or shutil.which("dpkg") is None:
+        raise GuestsUnavailableError(f"no apt-cache and dpkg here, by which {packages[0]} is had")
     name = _available(packages)
     if name is None and os.getuid() == 0:  # a bare container has no lists of packages
         _apt("update", timeout=_DOWNLOAD_S)
@@ -124,6 +124,8 @@ def _apt(*arguments: str, timeout: float, folder: Path | None = None) -> None:
 
     A package list may be older than what the mirror has now: then it is brought up to date, once.
     """
+    if shutil.which("apt-get") is None:
+        raise GuestsUnavailableError(f"no apt-get here to {' '.join(arguments)}")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     command = ["apt-get", "-q", *arguments]
     commands = [command]

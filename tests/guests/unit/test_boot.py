@@ -9,7 +9,7 @@ import pytest
 from tests.guests import boot as booting
 from tests.guests import checks
 from tests.guests.boot import CRASHED, FINISHED, Boot, Outcome, emulate, run
-from tests.guests.packages import GuestsUnavailableError
+from tests.guests.packages import GuestsUnavailableError, UntriedError
 from tests.guests.results import parse
 from tests.guests.steps import shell
 from tests.guests.verdicts import Check, declared, verdict
@@ -102,12 +102,22 @@ def test_names_of_checks_are_those_of_one() -> None:
         declared(Boot("twice", (), (shell("a", "", checks=("b", "b")),)))
 
 
-@pytest.mark.parametrize(("required", "raised"), [("1", pytest.fail.Exception), ("", pytest.skip.Exception)])
+@pytest.mark.parametrize(
+    ("required", "error", "raised"),
+    [
+        ("1", GuestsUnavailableError, pytest.fail.Exception),
+        ("", GuestsUnavailableError, pytest.skip.Exception),
+        ("1", UntriedError, pytest.skip.Exception),
+    ],
+)
 def test_no_guest_is_a_failure_where_one_is_required(
-    required: str, raised: type[Exception], monkeypatch: pytest.MonkeyPatch
+    required: str,
+    error: type[GuestsUnavailableError],
+    raised: type[Exception],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def cannot(_: Boot) -> Outcome:
-        raise GuestsUnavailableError("no apt-get here")
+        raise error("no apt-get here")
 
     monkeypatch.setattr(checks, "run", cannot)
     monkeypatch.setattr(checks, "_outcomes", {})

@@ -43,6 +43,12 @@ def test_only_root_installs(machine: Machine) -> None:
         installed(["first"], ["package"])
 
 
+def test_root_without_apt_installs_nothing(machine: Machine) -> None:
+    machine(user=0)
+    with pytest.raises(GuestsUnavailableError, match=r"no apt-get here to install .*package"):
+        installed(["first"], ["package"])
+
+
 def test_a_package_without_the_program_is_told(machine: Machine) -> None:
     machine(apt_get="exit 0")
     with pytest.raises(GuestsUnavailableError, match="no first, though apt installed one and two"):
@@ -57,7 +63,7 @@ def test_apt_says_why_it_cannot(machine: Machine) -> None:
 
 def test_without_apt_there_is_no_kernel(machine: Machine) -> None:
     machine()
-    with pytest.raises(GuestsUnavailableError, match="no apt-get and dpkg here, by which kernel-a is had"):
+    with pytest.raises(GuestsUnavailableError, match="no apt-cache and dpkg here, by which kernel-a is had"):
         unpacked("kernel-a", "kernel-b")
 
 

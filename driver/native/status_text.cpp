@@ -12,7 +12,8 @@ struct Text {
   const char* text;
 };
 
-// In order. NVM Express Base Specification 2.0, figures 93 to 98, and NVM Command Set Specification 1.0, 3.2.4.
+// In order. NVM Express Base Specification 2.0, figures 93 to 98, and NVM Command Set
+// Specification 1.0, 3.2.4.
 constexpr Text kTexts[] = {
     {0x000, "success"},
     // Generic.

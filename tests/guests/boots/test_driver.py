@@ -1,4 +1,4 @@
-"""The project's driver on QEMU's controllers: queues, statuses, resets, doorbells, killed owners, refusals."""
+"""The project's driver on QEMU's controllers: queues, statuses, resets, doorbells, owners' ends, refusals."""
 
 from __future__ import annotations
 

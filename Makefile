@@ -41,8 +41,9 @@ test-slow: $(VENV)/.installed-test ## the long proofs, the long forms of others,
 	$(BIN)/python -m pytest -m "slow or long" --long --timeout 3600
 	$(BIN)/python -m pytest -m "not slow and not long" --take beyond -n auto --dist worksteal
 
-test-qemu: $(VENV)/.installed-test ## QEMU guests with NVMe drives behind a virtual IOMMU: needs apt, and root the first time (tests/guests)
-	$(BIN)/python -m pytest -q --guests -n 2 --dist loadfile tests/guests/boots
+GUESTS ?= not long
+test-qemu: $(VENV)/.installed-test ## QEMU guests with NVMe drives behind a virtual IOMMU: needs apt, and root the first time; GUESTS="long or not long" boots all
+	$(BIN)/python -m pytest -q --guests -m "$(GUESTS)" -n 2 --dist loadfile tests/guests/boots
 
 FORMS := packed integer unscaled decimal float32 escapes raw fsst
 test-forms: $(VENV)/.installed-test ## operators and SQL over packed tables, all vectors in one form, then in the next

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.guests.boot import Boot
 from tests.guests.checks import checks_of
 from tests.guests.drives import Drive, Namespace, drive
@@ -138,4 +140,4 @@ BY_IOMMUFD = Boot(
     (program("drive0", DRIVE, "0", A, checks=CHECKS, seconds=120),),
     kernel=iommufd_kernel,
 )
-test_by_iommufd = checks_of(BY_IOMMUFD)
+test_by_iommufd = pytest.mark.long(checks_of(BY_IOMMUFD))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.guests.boot import Boot
 from tests.guests.checks import checks_of
 from tests.guests.drives import drive
@@ -23,4 +25,4 @@ BOOT = Boot(
     ),
     kernel=iommufd_kernel,
 )
-test_check = checks_of(BOOT)
+test_check = pytest.mark.long(checks_of(BOOT))

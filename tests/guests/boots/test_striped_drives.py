@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.guests.boot import Boot
 from tests.guests.checks import checks_of
 from tests.guests.drives import Drive, Fault, drive
@@ -47,10 +49,12 @@ test_failing = checks_of(
 )
 
 THROTTLED = tuple(drive("16M", 512, iops=IOPS) for _ in range(4))
-test_throttled = checks_of(
-    Boot(
-        "striped-rates",
-        THROTTLED,
-        (program("striped", STRIPED, "rates", *addresses(THROTTLED), checks=("rate-2", "rate-4")),),
+test_throttled = pytest.mark.long(
+    checks_of(
+        Boot(
+            "striped-rates",
+            THROTTLED,
+            (program("striped", STRIPED, "rates", *addresses(THROTTLED), checks=("rate-2", "rate-4")),),
+        )
     )
 )

@@ -86,7 +86,7 @@ struct Checks {
     entry.prp2 = raw.memory.bus(raw.memory.landing().data()) + 4096 + 8;
     gives("status-prp-offset", entry, 0x013);
     const unsigned twice = status_of([&] {
-      drive->create_queues(raw.controller.first_queue(), 64, raw.memory.bus(raw.memory.submissions(0)),
+      drive->create_queues(raw.memory.queue_id(0), 64, raw.memory.bus(raw.memory.submissions(0)),
                            raw.memory.bus(raw.memory.completions(0)));
     });
     check(twice == 0x101, "status-queue-number", "status 0x%x", twice);

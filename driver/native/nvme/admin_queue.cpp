@@ -76,6 +76,15 @@ void AdminQueue::use_doorbells(std::uint32_t stride, std::byte* shadows) {
   const std::lock_guard lock(mutex_);
   stride_ = stride;
   shadows_ = shadows;
+  set_shadow(tail_doorbell_offset(0, stride_), tail_);
+  set_shadow(head_doorbell_offset(0, stride_), head_ % kDepth);
+}
+
+void AdminQueue::set_shadow(std::uint32_t offset, std::uint32_t value) const {
+  if (shadows_ == nullptr) return;
+  // Release: as the register's own store.
+  AtomicRef<std::uint32_t, Scope::kSystem>(*reinterpret_cast<std::uint32_t*>(shadows_ + offset))
+      .store(value, kRelease);
 }
 
 void AdminQueue::submit(const AdminCommand& command, std::uint16_t command_id) {
@@ -83,10 +92,7 @@ void AdminQueue::submit(const AdminCommand& command, std::uint16_t command_id) {
   std::memcpy(submissions_.data() + tail_ * sizeof entry, &entry, sizeof entry);
   tail_ = (tail_ + 1) % kDepth;
   const std::uint32_t offset = tail_doorbell_offset(0, stride_);
-  if (shadows_ != nullptr) {
-    AtomicRef<std::uint32_t, Scope::kSystem>(*reinterpret_cast<std::uint32_t*>(shadows_ + offset))
-        .store(tail_, kRelease);
-  }
+  set_shadow(offset, tail_);
   registers_.ring(offset, tail_);
 }
 
@@ -98,10 +104,7 @@ bool AdminQueue::take(CompletionEntry& completion) {
   completion.result = place.result;
   ++head_;
   const std::uint32_t offset = head_doorbell_offset(0, stride_);
-  if (shadows_ != nullptr) {
-    AtomicRef<std::uint32_t, Scope::kSystem>(*reinterpret_cast<std::uint32_t*>(shadows_ + offset))
-        .store(head_ % kDepth, kRelease);
-  }
+  set_shadow(offset, head_ % kDepth);
   registers_.ring(offset, head_ % kDepth);
   return true;
 }

@@ -52,8 +52,9 @@ class AdminQueue {
 
   /// Makes the rings fresh, for a controller that is disabled.
   void renew();
-  /// What the queue's doorbell is written to as well, as some controllers look at their shadow doorbells for
-  /// it, too; nullptr: nothing. `stride` is CAP.DSTRD.
+  /// Where the queue's doorbells are written to as well; nullptr: nowhere. Some controllers look at their
+  /// shadow doorbells for this queue, too, from the command on that tells of them: those must be right
+  /// before. `stride` is CAP.DSTRD.
   void use_doorbells(std::uint32_t stride, std::byte* shadows);
 
   /// Gives a command and waits for its answer, whatever its status. At the deadline it is aborted. NvmeError:
@@ -81,6 +82,7 @@ class AdminQueue {
   // All with mutex_ held.
   void submit(const AdminCommand& command, std::uint16_t command_id);
   bool take(CompletionEntry& completion);
+  void set_shadow(std::uint32_t offset, std::uint32_t value) const;
   void take_event(std::uint32_t result);
   std::optional<Answer> await(std::uint16_t command_id, Deadline deadline);
   Answer execute_locked(const AdminCommand& command, Deadline deadline);

@@ -147,7 +147,7 @@ std::optional<NamespaceShape> NvmeController::shape_of(std::uint32_t nsid) const
 }
 
 bool NvmeController::service(std::uint32_t pair, std::uint64_t /*wait_ns*/) {
-  return forwarder_ && forwarder_->look(pair + 1 - numbers_.first);
+  return forwarder_ && forwarder_->look(pair);
 }
 
 void NvmeController::wake() {

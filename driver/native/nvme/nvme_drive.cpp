@@ -297,9 +297,9 @@ void NvmeDrive::make_ready() {
   require_success(admin::set_queue_count(limits_.queue_pairs), "asking for queues");
   if (shadows_ != nullptr) {
     shadows_->clear();
+    admin_.use_doorbells(limits_.doorbell_stride, shadows_->doorbells());
     require_success(admin::doorbell_buffers(shadows_->values(), shadows_->events()),
                     "using doorbells in memory");
-    admin_.use_doorbells(limits_.doorbell_stride, shadows_->doorbells());
   }
   bring_up_seconds_ = seconds_since(begin);
 }
@@ -314,9 +314,19 @@ ShadowDoorbells* NvmeDrive::use_shadow_doorbells() {
   if (shadows_ != nullptr) return shadows_.get();
   if (!limits_.has_shadow_doorbells || !created_.empty()) return nullptr;
   auto made = std::make_unique<ShadowDoorbells>(space_, limits_.doorbell_stride);
-  if (!ask(admin::doorbell_buffers(made->values(), made->events())).status.ok()) return nullptr;
-  shadows_ = std::move(made);
-  admin_.use_doorbells(limits_.doorbell_stride, shadows_->doorbells());
+  admin_.use_doorbells(limits_.doorbell_stride, made->doorbells());
+  bool accepted = false;
+  try {
+    accepted = ask(admin::doorbell_buffers(made->values(), made->events())).status.ok();
+  } catch (...) {
+    admin_.use_doorbells(limits_.doorbell_stride, nullptr);
+    throw;
+  }
+  if (accepted) {
+    shadows_ = std::move(made);
+  } else {
+    admin_.use_doorbells(limits_.doorbell_stride, nullptr);
+  }
   return shadows_.get();
 }
 

@@ -30,12 +30,12 @@ inline void fence_shadows() {
 }
 
 /// Two pages laid out like the doorbell registers: what we want the controller to know, and of which values
-/// it wants to be told.
+/// it wants to be told. QEMU's controller writes to the first, too: the admin queue's, as its register has
+/// it.
 class ShadowDoorbells {
  public:
   ShadowDoorbells(DmaSpace& space, std::uint32_t stride)
       : stride_(stride),
-        // QEMU's controller writes those of the admin queue, as its registers are told.
         values_(space, kPage, QueueAccess::kReadsAndWrites),
         events_(space, kPage, QueueAccess::kReadsAndWrites) {}
 

@@ -82,6 +82,7 @@ void control(State& state, uint32_t depth, uint32_t commands, Fault fault = Faul
         const SubmissionEntry& entry = state.submissions[fetched & (depth - 1)];
         require(slot_of(entry.command_id, depth) < depth - 1, "an entry has a slot's number");
         require(entry.lba < kMostCommands, "an entry was written");
+        require(entry.opcode == static_cast<uint8_t>(Opcode::kRead), "nothing that writes was issued");
         require(holds < depth - 1, "no more commands than places");
         held[holds] = entry.command_id;
         lbas[holds++] = entry.lba;
@@ -378,6 +379,32 @@ Report lease(const Size& size, bool late) {
   return explorer.run();
 }
 
+// Issuers try to write through a pair that is for reading, and read with the same slot afterwards.
+Report read_only(const Size& size) {
+  std::vector<Explorer<State>::Thread> threads;
+  for (uint32_t thread = 0; thread < size.issuers; ++thread) {
+    threads.push_back([=](State& state) {
+      QueuePairView view = view_of(state, size.depth, size.slots);
+      view.read_only = 1;
+      const Pair pair(view, state.flags);
+      uint32_t slot = 0;
+      require(pair.acquire_slot({kNever}, slot).ok(), "a slot comes free");
+      require(pair.issue(slot, {Opcode::kWrite, 1, thread, 1}) == status::kReadOnly, "a write is refused");
+      require(pair.wait(slot, {kNever}) == status::kReadOnly, "its wait says the same");
+      state.in_flight[slot] = 1;
+      require(pair.issue(slot, {Opcode::kRead, 1, thread, 1}).ok(), "a read is not");
+      require(pair.wait(slot, {kNever}).ok() && state.landing[slot] == answer(thread), "it is answered");
+      ++state.finished[thread];
+      pair.release_slot(slot);
+    });
+  }
+  threads.push_back([=](State& state) { control(state, size.depth, size.commands()); });
+  return Explorer<State>(
+             initial(size), std::move(threads), [=](const State& state) { check_end(state, size); }, {},
+             forget_statistics)
+      .run();
+}
+
 struct Model {
   const char* name;
   bool quick;
@@ -404,6 +431,8 @@ const Model kModels[] = {
     {"duplicate-of-two", true, [] { return break_protocol({2, 1, 2, 1}, Fault::kDuplicate); }},
     {"wrong-head", true, [] { return break_protocol({1, 1, 4, 3}, Fault::kWrongHead); }},
     {"stranger", true, [] { return break_protocol({1, 1, 2, 1}, Fault::kStranger); }},
+    {"read-only", true, [] { return read_only({1, 1, 2, 1}); }},
+    {"read-only-of-two", true, [] { return read_only({2, 1, 2, 1}); }},
     {"lease", true, [] { return lease({2, 1, 2, 1}, false); }},
     {"lease-late", true, [] { return lease({2, 1, 2, 1}, true); }},
     {"three-share", false, [] { return share({3, 1, 4, 2}); }},

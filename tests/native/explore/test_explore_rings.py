@@ -85,6 +85,13 @@ MUTATIONS = {
         "once-round-the-ring",
         "",
     ),
+    "a pair for reading issues writes": (
+        "queues/queue_pair.hpp",
+        "if (view_.read_only != 0 && ",
+        "if (view_.read_only > 1 && ",
+        "read-only",
+        "a write is refused",
+    ),
     "slots in quarantine come back with the lease": (
         "queues/queue_pool.hpp",
         "if (command.state() == CommandState::kQuarantined) continue;",

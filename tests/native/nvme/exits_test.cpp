@@ -34,6 +34,7 @@ std::uint32_t configuration_after(void (*end)(), int status_wanted) {
   return configuration;
 }
 
+#if !defined(__SANITIZE_THREAD__)
 // A child's end is not its parent's.
 void fork_and_exit() {
   const pid_t child = fork();
@@ -45,6 +46,7 @@ void fork_and_exit() {
   CHECK(waitpid(child, &status, 0) == child && status == SIGTERM);
   raise(SIGKILL);
 }
+#endif
 
 }  // namespace
 
@@ -55,7 +57,9 @@ void test_exits() {
   CHECK((after_signal & 1) == 1 && (after_signal & 3u << 14) == kNormalShutdown);
   const std::uint32_t after_kill = configuration_after([] { raise(SIGKILL); }, SIGKILL);
   CHECK((after_kill & 1) == 1 && (after_kill & 3u << 14) == 0);
+#if !defined(__SANITIZE_THREAD__)  // which does not support signals of children of processes with threads
   CHECK((configuration_after(fork_and_exit, SIGKILL) & 3u << 14) == 0);
+#endif
 }
 
 }  // namespace bamquery::test

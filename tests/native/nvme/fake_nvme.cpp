@@ -224,8 +224,8 @@ void FakeNvme::look_at_queue(std::uint32_t number) {
   if (tail) queue.tail = *tail;
   if (head) queue.consumed = *head;
   queue.awake |= tail.has_value() || head.has_value();
-  if (shadows_ != 0 && number != 0) {
-    if (!queue.awake) return;  // As a controller that sleeps until it is told.
+  if (shadows_ != 0) {         // for the admin queue, too, as QEMU does
+    if (!queue.awake) return;  // as a controller that sleeps until it is told
     for (const bool is_tail : {true, false}) {
       const std::uint32_t offset = is_tail ? tail_offset : head_offset;
       std::byte* const shadow = reach(shadows_ + offset, 4, false);

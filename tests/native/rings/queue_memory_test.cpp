@@ -203,6 +203,12 @@ void test_places_of_a_drive() {
     CHECK(refused);
   }
   CHECK(memory.queue_id(0) == 5);
+
+  // Doorbells in the memory are those of its pairs, whatever their numbers.
+  memory.place({.bus = 0x7000, .first_queue = 9, .read_only = true});
+  CHECK(memory.queue_id(0) == 9);
+  CHECK(reinterpret_cast<std::byte*>(memory.tail_doorbell(0)) == memory.address() + 2 * 4);
+  CHECK(memory.make_pool(staging, memory.address(), staging.data()).pairs[0].read_only == 1);
 }
 
 }  // namespace

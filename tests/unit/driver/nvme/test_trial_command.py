@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bamquery.command_line.interruption import INTERRUPTION
 from bamquery.command_line.main import main
 from bamquery.driver.nvme import command_line, trial, trial_command
 from tests.unit.driver.doctor.fake_machine import NVME
@@ -61,6 +62,13 @@ def test_ctrl_c_closes_the_drive_and_keeps_what_was_found(
     assert captured.err == "bamquery: interrupted\n"
     report = json.loads(file.read_text())
     assert (report["interrupted"], report["right"], report["rates"]) == (True, False, [])
+    assert log[-1] == "close"
+
+
+def test_a_ctrl_c_whose_exception_was_lost(log: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As imports of compiled modules lose it; it is noted all the same."""
+    monkeypatch.setattr(INTERRUPTION, "noted", True)
+    assert main(["nvme", "test", ADDRESS, "--blocks", "4000"]) == 130
     assert log[-1] == "close"
 
 

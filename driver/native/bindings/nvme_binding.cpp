@@ -27,7 +27,8 @@ Value named(const std::string& name, const char* what,
   std::string all;
   for (const auto& [text, value] : choices) {
     if (name == text) return value;
-    all += (all.empty() ? "" : ", ") + std::string(text);
+    if (!all.empty()) all.append(", ");
+    all.append(text);
   }
   throw py::value_error("no such " + std::string(what) + ": " + name + "; there are " + all);
 }

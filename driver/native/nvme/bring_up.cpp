@@ -34,14 +34,14 @@ std::uint64_t ready_timeout_ns(const Registers& registers) {
   const Capabilities capabilities = registers.capabilities();
   std::uint64_t ns = capabilities.ready_timeout_ns();
   if (capabilities.has_ready_timeouts()) {
-    ns = std::max(ns, (registers.read(Register::kReadyTimeouts) & 0xffff) * kReadyUnit);
+    ns = std::max(ns, (registers.read(ControllerRegister::kReadyTimeouts) & 0xffff) * kReadyUnit);
   }
   return std::clamp(ns, kSecond, 90 * kSecond);
 }
 
 bool disable_controller(Registers& registers, Deadline deadline) {
-  const std::uint32_t before = registers.read(Register::kConfiguration);
-  registers.write(Register::kConfiguration,
+  const std::uint32_t before = registers.read(ControllerRegister::kConfiguration);
+  registers.write(ControllerRegister::kConfiguration,
                   before & ~(configuration::kEnable | configuration::kShutdownMask));
   ControllerStatus status{};
   await(
@@ -70,12 +70,14 @@ void enable_controller(Registers& registers, AdminQueue& admin, const std::strin
   }
   admin.renew();
   admin.use_doorbells(capabilities.doorbell_stride(), nullptr);
-  registers.write(Register::kInterruptMaskSet, 0xffffffffu);
-  registers.write(Register::kAdminQueueSizes, (AdminQueue::kDepth - 1) << 16 | (AdminQueue::kDepth - 1));
-  registers.write_wide(Register::kAdminSubmissions, admin.submissions());
-  registers.write_wide(Register::kAdminCompletions, admin.completions());
+  registers.write(ControllerRegister::kInterruptMaskSet, 0xffffffffu);
+  registers.write(ControllerRegister::kAdminQueueSizes,
+                  (AdminQueue::kDepth - 1) << 16 | (AdminQueue::kDepth - 1));
+  registers.write_wide(ControllerRegister::kAdminSubmissions, admin.submissions());
+  registers.write_wide(ControllerRegister::kAdminCompletions, admin.completions());
   const std::uint32_t sets = capabilities.has_nvm_commands() ? 0 : configuration::kAllCommandSets;
-  registers.write(Register::kConfiguration, configuration::kEntrySizes | sets | configuration::kEnable);
+  registers.write(ControllerRegister::kConfiguration,
+                  configuration::kEntrySizes | sets | configuration::kEnable);
   const std::uint64_t timeout = ready_timeout_ns(registers);
   ControllerStatus status{};
   const bool settled = await(
@@ -92,8 +94,8 @@ void enable_controller(Registers& registers, AdminQueue& admin, const std::strin
 }
 
 bool shut_down_controller(Registers& registers, Deadline deadline) {
-  const std::uint32_t before = registers.read(Register::kConfiguration);
-  registers.write(Register::kConfiguration,
+  const std::uint32_t before = registers.read(ControllerRegister::kConfiguration);
+  registers.write(ControllerRegister::kConfiguration,
                   (before & ~configuration::kShutdownMask) | configuration::kNormalShutdown);
   return await(
       [&] {

@@ -29,7 +29,7 @@ void LiveDrives::add(NvmeDrive& drive) {
   drives_.push_back(&drive);
   for (auto& place : registers_) {
     if (place.load() != nullptr) continue;
-    place.store(drive.registers().address(Register::kConfiguration));
+    place.store(drive.registers().address(ControllerRegister::kConfiguration));
     break;
   }
 }
@@ -38,7 +38,7 @@ void LiveDrives::remove(NvmeDrive& drive) {
   const std::lock_guard lock(mutex_);
   std::erase(drives_, &drive);
   for (auto& place : registers_) {
-    if (place.load() == drive.registers().address(Register::kConfiguration)) place.store(nullptr);
+    if (place.load() == drive.registers().address(ControllerRegister::kConfiguration)) place.store(nullptr);
   }
 }
 

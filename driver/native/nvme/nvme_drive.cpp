@@ -96,7 +96,7 @@ void NvmeDrive::require_success(const AdminCommand& command, const char* what) {
 }
 
 void NvmeDrive::identify() {
-  version_ = registers_.read(Register::kVersion);
+  version_ = registers_.read(ControllerRegister::kVersion);
   const AdminQueue::Answer answer =
       admin_.execute([](std::uint64_t page) { return admin::identify(IdentifyWhat::kController, 0, page); },
                      Deadline::in(options_.command_timeout_ns),

@@ -9,7 +9,7 @@
 namespace bamquery {
 
 /// Byte offsets in BAR0 (figure 35). Registers of 64 bits are read and written as two of 32.
-enum class Register : std::uint32_t {
+enum class ControllerRegister : std::uint32_t {
   kCapabilities = 0x00,       ///< CAP, 64 bits (figure 36).
   kVersion = 0x08,            ///< VS (figure 37).
   kInterruptMaskSet = 0x0c,   ///< INTMS
@@ -72,19 +72,19 @@ class Registers {
  public:
   explicit Registers(std::span<std::byte> bar) : bar_(bar) {}
 
-  std::uint32_t read(Register which) const { return load(offset(which)); }
-  std::uint64_t read_wide(Register which) const {
+  std::uint32_t read(ControllerRegister which) const { return load(offset(which)); }
+  std::uint64_t read_wide(ControllerRegister which) const {
     return load(offset(which)) | static_cast<std::uint64_t>(load(offset(which) + 4)) << 32;
   }
-  void write(Register which, std::uint32_t value) { store(offset(which), value); }
+  void write(ControllerRegister which, std::uint32_t value) { store(offset(which), value); }
   /// High half first: some controllers act on the low one.
-  void write_wide(Register which, std::uint64_t value) {
+  void write_wide(ControllerRegister which, std::uint64_t value) {
     store(offset(which) + 4, static_cast<std::uint32_t>(value >> 32));
     store(offset(which), static_cast<std::uint32_t>(value));
   }
 
-  Capabilities capabilities() const { return {read_wide(Register::kCapabilities)}; }
-  ControllerStatus status() const { return {read(Register::kStatus)}; }
+  Capabilities capabilities() const { return {read_wide(ControllerRegister::kCapabilities)}; }
+  ControllerStatus status() const { return {read(ControllerRegister::kStatus)}; }
 
   /// `offset` is from where doorbells begin.
   void ring(std::uint32_t offset, std::uint32_t value) { store(kDoorbellsOffset + offset, value); }
@@ -95,10 +95,10 @@ class Registers {
   std::uint64_t writes() const { return writes_.load(std::memory_order_relaxed); }
 
   /// For who must not count, as in a signal's handler.
-  volatile std::uint32_t* address(Register which) const { return word(offset(which)); }
+  volatile std::uint32_t* address(ControllerRegister which) const { return word(offset(which)); }
 
  private:
-  static constexpr std::size_t offset(Register which) { return static_cast<std::size_t>(which); }
+  static constexpr std::size_t offset(ControllerRegister which) { return static_cast<std::size_t>(which); }
   volatile std::uint32_t* word(std::size_t at) const {
     return reinterpret_cast<volatile std::uint32_t*>(bar_.data() + at);
   }

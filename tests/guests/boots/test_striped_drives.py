@@ -33,7 +33,7 @@ test_whole = checks_of(
                 "checks",
                 *addresses(MIXED),
                 checks=tuple(f"{what}-{count}" for count in (1, 2, 4) for what in ("gathers", "scatters")),
-                seconds=100,
+                seconds=150,
             ),
         ),
     )

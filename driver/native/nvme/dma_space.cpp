@@ -72,6 +72,7 @@ DmaMapping DmaSpace::map(std::span<const QueueRegion> regions) {
 }
 
 void DmaSpace::unmap(std::uint64_t iova, std::span<std::byte> bytes) noexcept {
+  if (!process_.is_ours()) return;
   const std::lock_guard lock(mutex_);
   if (device_.unmap_dma(iova, bytes.size())) addresses_.release(iova, bytes.size());
   madvise(bytes.data(), bytes.size(), MADV_DOFORK);
@@ -93,7 +94,7 @@ DmaPages::DmaPages(DmaSpace& space, std::size_t bytes, QueueAccess access) {
 
 DmaPages::~DmaPages() {
   mapping_.end();
-  munmap(bytes_.data(), bytes_.size());
+  if (process_.is_ours()) munmap(bytes_.data(), bytes_.size());
 }
 
 void DmaPages::clear() { std::memset(bytes_.data(), 0, bytes_.size()); }

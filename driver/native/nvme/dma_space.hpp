@@ -9,6 +9,7 @@
 
 #include "driver/native/nvme/iova_allocator.hpp"
 #include "driver/native/nvme/nvme_device.hpp"
+#include "driver/native/own_process.hpp"
 
 namespace bamquery {
 
@@ -51,6 +52,7 @@ class DmaSpace {
   void unmap(std::uint64_t iova, std::span<std::byte> bytes) noexcept;
 
   NvmeDevice& device_;
+  OwnProcess process_;  ///< A child has the parent's files: what it unmapped would be gone there, too.
   std::mutex mutex_;
   IovaAllocator addresses_;
 };
@@ -70,6 +72,7 @@ class DmaPages {
   void clear();
 
  private:
+  OwnProcess process_;  ///< Children have something else there, or nothing.
   std::span<std::byte> bytes_;
   DmaMapping mapping_;
 };

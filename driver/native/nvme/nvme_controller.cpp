@@ -103,6 +103,10 @@ NvmeController::NvmeController(std::shared_ptr<NvmeDrive> drive, QueueMemory& me
 }
 
 NvmeController::~NvmeController() {
+  if (!process_.is_ours()) {
+    (void)forwarder_.release();  // its thread is not here to be waited for
+    return;
+  }
   stop(Deadline::in(kEndNs));
   memory_.place({});  // whoever has it next is told by doorbells that are there
 }
@@ -155,10 +159,11 @@ void NvmeController::wake() {
 }
 
 void NvmeController::change_activity(int by) {
-  if (forwarder_) forwarder_->change_activity(by);
+  if (forwarder_ && process_.is_ours()) forwarder_->change_activity(by);
 }
 
 bool NvmeController::stop(Deadline deadline) {
+  if (!process_.is_ours()) return true;  // nothing of a child's is under way
   const std::lock_guard lock(mutex_);
   if (!running_) return true;
   if (forwarder_) forwarder_->stop();
@@ -178,6 +183,8 @@ bool NvmeController::stop(Deadline deadline) {
 }
 
 void NvmeController::recreate_queues() {
+  if (!process_.is_ours())
+    throw std::logic_error("the drive is that of another process, which forked this one");
   const std::lock_guard lock(mutex_);
   if (running_) throw std::logic_error("queue pairs are recreated while the controller is stopped");
   memory_.reset_rings();

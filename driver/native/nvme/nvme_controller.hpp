@@ -10,6 +10,7 @@
 #include "driver/native/controller/controller.hpp"
 #include "driver/native/nvme/doorbell_forwarder.hpp"
 #include "driver/native/nvme/nvme_drive.hpp"
+#include "driver/native/own_process.hpp"
 #include "driver/native/queues/queue_memory.hpp"
 
 namespace bamquery {
@@ -31,7 +32,7 @@ class NvmeController final : public Controller {
   /// shape the drive cannot do; StorageError, NvmeError.
   NvmeController(std::shared_ptr<NvmeDrive> drive, QueueMemory& memory,
                  DoorbellKind doorbells = DoorbellKind::kAutomatic);
-  /// Stops.
+  /// Stops. In a process that was forked off: leaves drive and memory alone, which are the parent's.
   ~NvmeController() override;
 
   /// Of namespaces that the driver takes, and whose LBAs are of the memory's block size.
@@ -63,13 +64,16 @@ class NvmeController final : public Controller {
   /// Queue numbers, for as long as they are ours.
   struct Numbers {
     Numbers(NvmeDrive& of, std::uint32_t wanted) : drive(of), first(of.take_queues(wanted)), count(wanted) {}
-    ~Numbers() { drive.give_back_queues(first, count); }
+    ~Numbers() {
+      if (process.is_ours()) drive.give_back_queues(first, count);
+    }
     Numbers(const Numbers&) = delete;
     Numbers& operator=(const Numbers&) = delete;
 
     NvmeDrive& drive;
     std::uint16_t first;
     std::uint32_t count;
+    OwnProcess process;
   };
 
   std::shared_ptr<NvmeDrive> drive_;
@@ -79,6 +83,7 @@ class NvmeController final : public Controller {
   DoorbellKind kind_;
   std::unique_ptr<DoorbellForwarder> forwarder_;  ///< Null where who issues writes to registers.
 
+  OwnProcess process_;
   std::mutex mutex_;  ///< One stop() or recreate_queues() at a time.
   bool running_ = false;
   std::uint64_t generation_ = 0;  ///< Of the drive, when the queue pairs were created.

@@ -1,7 +1,5 @@
 #include "driver/native/nvme/nvme_drive.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
 #include <stdexcept>
@@ -44,7 +42,6 @@ std::shared_ptr<NvmeDrive> NvmeDrive::open(std::unique_ptr<NvmeDevice> device, c
 NvmeDrive::NvmeDrive(std::unique_ptr<NvmeDevice> device, const DriveOptions& options)
     : options_(options),
       device_(std::move(device)),
-      process_(getpid()),
       registers_(checked_registers(*device_)),
       space_(*device_),
       admin_(registers_, space_, device_->name()) {}
@@ -348,7 +345,7 @@ DriveStatistics NvmeDrive::statistics() {
 }
 
 void NvmeDrive::shut_down(Deadline deadline) noexcept {
-  if (getpid() != process_) return;
+  if (!process_.is_ours()) return;
   std::unique_lock lock(mutex_, std::defer_lock);
   // At an exit another thread may be at it for ever.
   while (!lock.try_lock()) {

@@ -15,6 +15,7 @@
 #include "driver/native/nvme/nvme_device.hpp"
 #include "driver/native/nvme/registers.hpp"
 #include "driver/native/nvme/shadow_doorbells.hpp"
+#include "driver/native/own_process.hpp"
 
 namespace bamquery {
 
@@ -125,7 +126,7 @@ class NvmeDrive {
 
   DriveOptions options_;
   std::unique_ptr<NvmeDevice> device_;
-  int process_;
+  OwnProcess process_;
   Registers registers_;
   DmaSpace space_;
   AdminQueue admin_;

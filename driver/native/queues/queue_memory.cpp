@@ -95,7 +95,7 @@ QueueMemory::QueueMemory(const QueueShape& shape, std::span<std::byte> memory, c
 }
 
 QueueMemory::~QueueMemory() {
-  if (owned_) munmap(address_, size_);
+  if (owned_ && process_.is_ours()) munmap(address_, size_);
 }
 
 std::size_t QueueMemory::bytes(const QueueShape& shape) { return QueueMemory(shape, nullptr).size_; }

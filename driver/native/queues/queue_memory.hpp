@@ -7,6 +7,7 @@
 #include <span>
 
 #include "driver/core/queues/queue_pool.hpp"
+#include "driver/native/own_process.hpp"
 
 namespace bamquery {
 
@@ -67,6 +68,9 @@ class QueueMemory {
   std::byte* address() const { return address_; }
   std::size_t size() const { return size_; }
 
+  /// Whether doorbells are in the memory, not a drive's.
+  bool has_doorbells() const { return place_.doorbells == nullptr; }
+
   // What a controller reads and writes. `pair` < shape().pairs().
   std::uint16_t queue_id(std::uint32_t pair) const {
     return static_cast<std::uint16_t>(place_.first_queue + pair);
@@ -126,7 +130,8 @@ class QueueMemory {
   std::size_t submissions_, completions_, lists_, landing_, size_;
   std::size_t submission_ring_bytes_, completion_ring_bytes_;
   std::byte* address_;
-  bool owned_ = false;  ///< Mapped here, to be unmapped.
+  bool owned_ = false;  ///< Mapped here, to be unmapped,
+  OwnProcess process_;  ///< but not by children: what a drive reaches is not there.
 };
 
 }  // namespace bamquery

@@ -29,6 +29,7 @@ class FakeDevice final : public NvmeDevice {
  public:
   FakeDevice(FakeNvme& fake, std::string name) : fake_(fake), name_(std::move(name)) {}
   ~FakeDevice() override {
+    if (!process_.is_ours()) return;  // a child's copies of files are not the last ones
     const std::lock_guard lock(fake_.mutex_);
     fake_.mappings_.clear();
     fake_.bus_master_ = false;
@@ -44,6 +45,7 @@ class FakeDevice final : public NvmeDevice {
     fake_.mappings_[iova] = {pages.data(), pages.size(), access};
   }
   bool unmap_dma(std::uint64_t iova, std::uint64_t bytes) noexcept override {
+    ++fake_.unmapped;
     const std::lock_guard lock(fake_.mutex_);
     auto at = fake_.mappings_.lower_bound(iova);
     while (at != fake_.mappings_.end() && at->first < iova + bytes) at = fake_.mappings_.erase(at);
@@ -61,6 +63,7 @@ class FakeDevice final : public NvmeDevice {
   }
 
  private:
+  OwnProcess process_;
   FakeNvme& fake_;
   std::string name_;
 };

@@ -86,6 +86,7 @@ class FakeNvme {
   std::atomic<std::uint64_t> shutdowns{0};
   std::atomic<std::uint64_t> doorbell_writes{0};  ///< Of I/O queues, as far as they are told apart.
   std::atomic<std::uint64_t> awaited_events{0};
+  std::atomic<std::uint64_t> unmapped{0};  ///< Mappings that somebody ended.
 
   std::size_t mappings() const;
   bool ready() const { return (register_at(0x1c) & 1) != 0; }

@@ -43,6 +43,12 @@ std::uint64_t address_space(const CpuPageCache& cache, std::span<const StripeMem
     }
     if (writable && !space.writable) throw std::invalid_argument(name + " takes no writes");
     least = std::min(least, space.bytes);
+    const auto same = [&](const StripeMember& other) {
+      return other.drive == member.drive && other.nsid == member.nsid;
+    };
+    if (std::ranges::count_if(members, same) > 1) {
+      throw std::invalid_argument(name + " is there twice: two places of the array would be one");
+    }
   }
   if (members.size() == 1) return least;
   const std::uint64_t page_bytes = cache.view().page_bytes;

@@ -157,6 +157,7 @@ def test_what_cannot_be_striped_is_refused() -> None:
             (Striped([]), 1, "takes a namespace"),
             (Striped([(0, 1), (2, 1)], PAGE), 1, "no drive 2 among 2"),
             (Striped([(0, 1), (1, 9)], PAGE), 1, "no namespace 9"),
+            (Striped([(0, 1), (1, 1), (0, 1)], PAGE), 1, "namespace 1 of drive 0 is there twice"),
             (Striped([(0, 1), (1, 1)], 3 * PAGE), 1, "a power of two of the cache's pages"),
             (Striped([(0, 1), (1, 1)], PAGE // 2), 1, "a power of two of the cache's pages"),
             (Striped([(0, 1), (1, 1)], 0), 1, "a power of two of the cache's pages"),

@@ -24,6 +24,12 @@ std::byte* at_address(std::uint64_t address) { return reinterpret_cast<std::byte
 py::bytes as_bytes(const void* data, std::size_t size) { return {static_cast<const char*>(data), size}; }
 
 py::tuple make_pool(const QueueMemory& memory, std::uint64_t rings, std::uint64_t pool) {
+  // Registers and pages of shadows are mapped for this process only.
+  if (!memory.has_doorbells()) {
+    throw py::value_error(
+        "queue memory: the drive's doorbells are not for another processor to write to; make its "
+        "NvmeController with doorbells='forwarded'");
+  }
   std::vector<std::byte> contents(memory.pool_bytes());
   const QueuePoolView view = memory.make_pool(contents, at_address(rings), at_address(pool));
   return py::make_tuple(as_bytes(&view, sizeof view), as_bytes(contents.data(), contents.size()));

@@ -43,6 +43,28 @@ def native(*names: str) -> list[Path]:
     return [NATIVE / f"{name}.cpp" for name in names]
 
 
+def software_controller() -> list[Path]:
+    """Sources of the controller that this process is, and of queue pairs' memory."""
+    return native(
+        "queues/queue_memory",  # before those that use names of io_uring as theirs
+        "status_text",
+        "controller/async_commands",
+        "controller/copy_batch",
+        "controller/drive_profile",
+        "controller/faults",
+        "controller/namespace",
+        "controller/software_controller",
+        "controller/worker",
+        "executors/direct_executor",
+        "executors/file_transfer",
+        "executors/io_uring",
+        "executors/thread_executor",
+        "threads/thread_pool",
+        "files/bus_guard",
+        "files/direct_io",
+    )
+
+
 def large_memory() -> list[Path]:
     """Sources of memory that vectors are in."""
     return native("memory/large_memory")

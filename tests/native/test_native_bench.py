@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.native.programs import build, native, run, sanitizer
+from tests.native.programs import build, native, run, sanitizer, software_controller
 
 SOURCES = native(
     "bench/backing",
@@ -14,24 +14,8 @@ SOURCES = native(
     "bench/controller",
     "bench/mapped",
     "bench/rings",
-    "controller/async_commands",
-    "controller/copy_batch",
-    "controller/drive_profile",
-    "controller/faults",
-    "controller/namespace",
-    "controller/software_controller",
-    "controller/worker",
-    "executors/direct_executor",
-    "executors/file_transfer",
-    "executors/io_uring",
-    "executors/thread_executor",
-    "threads/thread_pool",
-    "files/bus_guard",
-    "files/direct_io",
     "files/open_file",
     "crc32c",
-    "queues/queue_memory",
-    "status_text",
 )
 
 
@@ -39,7 +23,7 @@ SOURCES = native(
 @pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
 def test_benchmarks(sanitizers: str, tmp_path: Path) -> None:
     flags = sanitizer(sanitizers, tmp_path)
-    sources = [Path(__file__).with_name("bench_test.cpp"), *SOURCES]
+    sources = [Path(__file__).with_name("bench_test.cpp"), *SOURCES, *software_controller()]
     done = run(build(tmp_path / "bench_test", sources, flags=flags))
     assert done.returncode == 0, done.stderr
     assert "all benchmark tests passed" in done.stdout

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.guests.packages import REPOSITORY
 from tests.guests.pattern import blocks
 from tests.guests.programs import FOLDER
 from tests.native.programs import compiler
@@ -24,7 +25,8 @@ def test_both_say_the_same(tmp_path: Path) -> None:
             for (drive, lba, word), value in zip(PLACES, words, strict=True)
         )
     )
-    command = [compiler(), "-std=c++20", "-fsyntax-only", f"-iquote{FOLDER}", source]
+    headers = [f"-iquote{folder}" for folder in (FOLDER, REPOSITORY)]
+    command = [compiler(), "-std=c++20", "-fsyntax-only", *headers, source]
     subprocess.run(command, check=True)
 
 

@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.native.programs import REPOSITORY, build, joined, mutated, native, run, sanitizer
+from tests.native.programs import (
+    REPOSITORY,
+    build,
+    joined,
+    mutated,
+    native,
+    run,
+    sanitizer,
+    software_controller,
+)
 
 CHECKS = [
     Path(__file__).with_name(f"{name}.cpp")
@@ -27,27 +36,10 @@ CHECKS = [
         "stop_checks",
     )
 ]
-DRIVER = native(
-    "queues/queue_memory",  # before those that use names of io_uring as theirs
-    "queues/cpu_queue_client",
-    "page_cache/cpu_page_cache",
-    "page_cache/cpu_array",
-    "status_text",
-    "controller/async_commands",
-    "controller/copy_batch",
-    "controller/drive_profile",
-    "controller/faults",
-    "controller/namespace",
-    "controller/software_controller",
-    "controller/worker",
-    "executors/direct_executor",
-    "executors/file_transfer",
-    "executors/io_uring",
-    "executors/thread_executor",
-    "threads/thread_pool",
-    "files/bus_guard",
-    "files/direct_io",
-)
+DRIVER = [
+    *software_controller(),
+    *native("queues/cpu_queue_client", "page_cache/cpu_page_cache", "page_cache/cpu_array"),
+]
 # Those whose every command is a system call, or another thread's turn, go less deep.
 BACKENDS = {
     "memory": ["--threads", "0", "--block", "512"],

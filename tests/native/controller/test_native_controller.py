@@ -5,25 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.native.programs import build, joined, native, run, sanitizer
-
-SOURCES = native(
-    "queues/queue_memory",  # before those that use names of io_uring as theirs
-    "controller/async_commands",
-    "controller/copy_batch",
-    "controller/drive_profile",
-    "controller/faults",
-    "controller/namespace",
-    "controller/software_controller",
-    "controller/worker",
-    "executors/direct_executor",
-    "executors/file_transfer",
-    "executors/io_uring",
-    "executors/thread_executor",
-    "threads/thread_pool",
-    "files/bus_guard",
-    "files/direct_io",
-)
+from tests.native.programs import build, joined, run, sanitizer, software_controller
 
 
 @pytest.fixture(
@@ -34,7 +16,7 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     folder = tmp_path_factory.mktemp("controller")
     flags = [*sanitizer(request.param, folder), "-O0"]  # compilers take a third less time
     tests = [Path(__file__).with_name(f"controller_{name}.cpp") for name in ("test", "load", "stress")]
-    return build(folder / "controller_test", [joined([*tests, *SOURCES], folder)], flags=flags)
+    return build(folder / "controller_test", [joined([*tests, *software_controller()], folder)], flags=flags)
 
 
 @pytest.fixture

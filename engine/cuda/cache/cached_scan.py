@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+import pyarrow as pa
+
 from bamquery.engine.cuda.cache.column_cache import (
     CachedColumn,
     ColumnKey,
@@ -14,9 +16,11 @@ from bamquery.engine.cuda.cache.column_cache import (
     column_key,
 )
 from bamquery.engine.cuda.cache.late_columns import Held, LateColumn, RowPlaces
+from bamquery.engine.cuda.cache.narrow_decimals import narrow_frame
 from bamquery.engine.cuda.cache.own_dictionaries import as_dictionary, known_dictionary
 from bamquery.engine.cuda.frames import CudaFrame, make_frame
 from bamquery.engine.cuda.kernels import Kernels
+from bamquery.engine.cuda.libcudf_types import narrow_kind
 from bamquery.engine.cuda.pipeline.row_selection import is_selectable
 from bamquery.engine.cuda.scan.scan import scan_on_gpu
 from bamquery.engine.cuda.scan.whole.read import read_columns
@@ -129,7 +133,8 @@ def _fetch(  # noqa: PLR0917 - of one scan
     everything = SelectionPlan(positions, (), schema, AdaptiveFilterOrder([], []))
     whole = replace(work, plan=everything, ranges=(), columns=list(missing))
     try:
-        frames = list(scan_on_gpu(session, device, whole))
+        chosen = pa.schema([schema.field(place) for place in positions])
+        frames = [narrow_frame(kernels, one, chosen) for one in scan_on_gpu(session, device, whole)]
         for place, (name, key) in enumerate(missing.items()):
             together = device.concatenate([device.select(frame, [place]) for frame in frames])
             own = as_dictionary(kernels, device, schema.field(name), together.held[0])
@@ -153,7 +158,7 @@ def _sizes(fragments: Sequence[Fragment], name: str) -> tuple[int, int]:
     elif is_string_like(kind):
         size = rows * _OFFSET_BYTES + sum(string_bytes(*place) for place in places)
     else:
-        size = rows * max(value_bits(kind) // 8, 1) + rows // 8
+        size = rows * max(value_bits(narrow_kind(kind)) // 8, 1) + rows // 8
     return size, sum(stored_bytes(*place) for place in places)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from bamquery.engine.cuda.cache.late_columns import Held, LateColumn, column_of
+from bamquery.engine.cuda.cache.late_columns import Held, LateColumn
 from bamquery.engine.cuda.frames import column_bytes
 from bamquery.engine.profiling.cache_use import CacheUse
 from bamquery.storage.fragments.fragment import Fragment
@@ -45,7 +45,7 @@ class CachedColumn:
 
     Attributes:
         name: as the table called it when it came in.
-        column: its values, in row order.
+        column: its values, in row order; decimals may be narrow.
         nbytes: memory that they occupy.
     """
 
@@ -190,5 +190,5 @@ def cached(name: str, column: Held) -> CachedColumn:
         return CachedColumn(
             name, column, column_bytes(column.places.column) + column_bytes(column.dictionary.values)
         )
-    found = column_of(column)
+    found = column.stored if isinstance(column, LateColumn) else column
     return CachedColumn(name, found, column_bytes(found))

@@ -3,7 +3,7 @@
 What stays in the GPU's memory anyway, columns of the cache and dictionaries, need not be copied by each
 filter and join that picks rows of it: these pass on which rows they are, four bytes a row for all columns
 together. A column that nobody looks at is never copied, and one that is wanted for the answer's rows is
-copied for those only.
+copied for those only. Decimals that stay in 64 bits come to have 128 by that copy, and nowhere else.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pyarrow as pa
 import pylibcudf as plc
 
+from bamquery.engine.cuda.libcudf_types import is_narrow, wide_type
 from bamquery.plan.expressions import Expression
 
 if TYPE_CHECKING:
@@ -221,7 +222,7 @@ class LateColumn:
     """Rows of a source, which somebody keeps. They are copied once, when they are first looked at.
 
     Attributes:
-        source: a column.
+        source: a column; its decimals may be narrow.
         places: which rows of it.
         dictionary: the source as a dictionary, if it is one.
     """
@@ -233,6 +234,7 @@ class LateColumn:
         self.source: Final = source
         self.places: Final = places
         self.dictionary: Final = dictionary
+        self._stored: plc.Column | None = None
         self._made: plc.Column | None = None
 
     def size(self) -> int:
@@ -241,22 +243,33 @@ class LateColumn:
 
     def type(self) -> plc.DataType:
         """Of the values."""
-        return self.source.type()
+        return wide_type(self.source.type())
 
     @property
     def is_made(self) -> bool:
-        """Whether the rows were copied, or need no copy."""
-        return self._made is not None or self.places.begin is not None
+        """Whether `stored` has been copied, or needs no copy."""
+        return self._made is not None or self._stored is not None or self.places.begin is not None
+
+    @property
+    def stored(self) -> plc.Column:
+        """The rows' values as programs load them: decimals in 64 bits, where nobody had them made wide."""
+        if self._made is not None and self.places.begin is None:
+            return self._made
+        found = self._stored
+        if found is None:
+            found = self._stored = self._pick()
+        return found
 
     @property
     def column(self) -> plc.Column:
         """The rows' values."""
         found = self._made
         if found is None:
-            found = self._made = self._make()
+            found = self._made = self._kernels.convert(self.stored, self.type())
+            self._stored = None
         return found
 
-    def _make(self) -> plc.Column:
+    def _pick(self) -> plc.Column:
         kernels, places = self._kernels, self.places
         if places.begin is not None:
             return kernels.slice_column(self.source, places.begin, places.begin + places.rows)
@@ -266,6 +279,11 @@ class LateColumn:
     def move(self, places: RowPlaces) -> LateColumn:
         """The same source's rows elsewhere."""
         return LateColumn(self._kernels, self.source, places, self.dictionary)
+
+
+def all_rows(kernels: Kernels, column: plc.Column) -> LateColumn:
+    """All rows of a column, as frames have those that are narrow."""
+    return LateColumn(kernels, column, RowPlaces.run(kernels, 0, column.size(), whole=True))
 
 
 Held: TypeAlias = "plc.Column | LateColumn"
@@ -315,16 +333,29 @@ def slice_rows(kernels: Kernels, columns: Sequence[Held], start: int, end: int) 
 
 
 def concatenate_rows(kernels: Kernels, frames: Sequence[Sequence[Held]]) -> list[Held]:
-    """Each column's rows of all frames, in order; late where all are, and of one source."""
+    """Each column's rows of all frames, in order; late where all are, and of one source, or narrow."""
     joined: dict[tuple[int, ...], RowPlaces] = {}
+    whole = RowPlaces.run(kernels, 0, sum(columns[0].size() for columns in frames if columns), whole=True)
     found: list[Held] = []
     for columns in zip(*frames, strict=True):
         late = [column for column in columns if isinstance(column, LateColumn)]
         if len(late) < len(columns) or any(column.source is not late[0].source for column in late):
-            found.append(kernels.concatenate([column_of(column) for column in columns]))
+            narrow = _narrow_rows(late) if len(late) == len(columns) else None
+            if narrow is not None:
+                found.append(LateColumn(kernels, kernels.concatenate(narrow), whole))
+            else:
+                found.append(kernels.concatenate([column_of(column) for column in columns]))
             continue
         key = tuple(id(column.places) for column in late)
         if key not in joined:
             joined[key] = _join_places(kernels, [column.places for column in late])
         found.append(late[0].move(joined[key]))
     return found
+
+
+def _narrow_rows(columns: Sequence[LateColumn]) -> list[plc.Column] | None:
+    """The columns' rows, if all are narrow; None: some are not, or not any more."""
+    if not all(is_narrow(column.source.type()) for column in columns):
+        return None
+    rows = [column.stored for column in columns]
+    return rows if all(is_narrow(one.type()) for one in rows) else None

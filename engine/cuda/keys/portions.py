@@ -13,6 +13,7 @@ from pylibcudf.types import TypeId
 from bamquery.engine.cuda.cache.late_columns import Held, LateColumn
 from bamquery.engine.cuda.frames import column_bytes, make_frame
 from bamquery.engine.cuda.kernels import INT64, Kernels
+from bamquery.engine.cuda.libcudf_types import is_narrow
 from bamquery.engine.cuda.transfer import record_batches as transfer
 from bamquery.engine.cuda.vectors import Vector
 from bamquery.plan.nodes import Field
@@ -23,6 +24,8 @@ _LEAST: Final = 4 << 20
 _SHARE: Final = 16
 """Part of `gpu_memory_limit` that a portion takes: it is copied, joined and grouped while it is there."""
 _OFFSET: Final = 8
+_WIDER: Final = 8
+"""Bytes by which copies of narrow decimals are wider."""
 _ENDS: Final = (Field("end", pa.int64()),)
 
 
@@ -35,14 +38,17 @@ def portion_bytes(kernels: Kernels) -> int:
 def row_width(columns: Sequence[Held]) -> int:
     """Bytes of a copy of any row without its strings; offsets are of 8 bytes where strings are many.
 
-    Late columns count as if they were copied, since somebody may look at them; of their strings the mean.
+    Late columns count as if they were copied, since somebody may look at them; of their strings the mean, and
+    decimals as wide as the copy is.
     """
     return sum(map(_width, columns))
 
 
 def _width(column: Held) -> int:
     if isinstance(column, LateColumn):
-        return -(-column_bytes(column.source) // max(column.source.size(), 1))
+        source = column.source
+        own = -(-column_bytes(source) // max(source.size(), 1))
+        return own + _WIDER if is_narrow(source.type()) else own
     return _OFFSET if is_string(column) else -(-column_bytes(column) // max(column.size(), 1))
 
 

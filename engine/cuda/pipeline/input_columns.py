@@ -10,15 +10,15 @@ from typing import Final
 import pyarrow as pa
 import pylibcudf as plc
 
-from bamquery.engine.cuda.cache.late_columns import Held, LateColumn, column_of
+from bamquery.engine.cuda.cache.late_columns import Held, LateColumn
 from bamquery.engine.cuda.expressions.dictionary_values import ask_dictionary
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.kernels import Kernels
-from bamquery.engine.cuda.libcudf_types import device_type
+from bamquery.engine.cuda.libcudf_types import device_type, is_narrow
 from bamquery.engine.pipeline.instructions import Input
 
-_INPUT: Final = struct.Struct("<QQqQ")
-"""An `Input` of registers.hpp: values, valid, first_bit, places."""
+_INPUT: Final = struct.Struct("<QQiiQ")
+"""An `Input` of registers.hpp: values, valid, first_bit, narrow, places."""
 _PLACE_BYTES: Final = 4
 
 
@@ -27,7 +27,7 @@ class InputColumn:
     """Values of fixed width.
 
     Attributes:
-        column: of the rows, or of those among which they are.
+        column: of the rows, or of those among which they are; decimals may be narrow.
         places: int32, where each row is in the column; None: they are its rows.
     """
 
@@ -50,7 +50,8 @@ class InputColumn:
             places = self.places.data()
             assert places is not None
             where = int(places.ptr) + _PLACE_BYTES * self.places.offset()
-        return _INPUT.pack(values, 0 if mask is None else int(mask.ptr), column.offset(), where)
+        valid, narrow = 0 if mask is None else int(mask.ptr), is_narrow(column.type())
+        return _INPUT.pack(values, valid, column.offset(), narrow, where)
 
 
 def input_column(held: Held, kind: pa.DataType) -> InputColumn | None:
@@ -59,9 +60,11 @@ def input_column(held: Held, kind: pa.DataType) -> InputColumn | None:
     if held.type().id() != wanted.id() or held.type().scale() != wanted.scale():
         return None
     # Values of a dictionary, and rows that may be null by their place alone, are copied first.
-    if isinstance(held, LateColumn) and not (held.is_made or held.places.nulls or held.dictionary):
-        return InputColumn(held.source, held.places.column)
-    return InputColumn(column_of(held))
+    if not isinstance(held, LateColumn):
+        return InputColumn(held)
+    if held.is_made or held.places.nulls or held.dictionary:
+        return InputColumn(held.stored)
+    return InputColumn(held.source, held.places.column)
 
 
 def answers_column(kernels: Kernels, one: Input, frame: CudaFrame) -> InputColumn | None:

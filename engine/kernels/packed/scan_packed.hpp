@@ -83,10 +83,16 @@ struct PackedRows {
 };
 static_assert(sizeof(PackedRows) == 72);
 
-/// What is packed of values of a type, and which forms that has.
+/// A decimal of 64 bits: what is packed of one has no more.
+struct ScanNarrowDecimal {
+  int64_t value;
+};
+
+/// What is packed of values of a type, and which forms that has; `kBytes`: of a plain value in files.
 template <typename T>
 struct PackedTypeOf {
   using Type = T;
+  static constexpr uint32_t kBytes = sizeof(T);
   static constexpr PackedType kType =
       static_cast<T>(0.5) != T{0} ? PackedType::kFloating : PackedType::kWholeNumber;
   BAMQUERY_CORE static T widen(T value) { return value; }
@@ -94,10 +100,18 @@ struct PackedTypeOf {
 template <>
 struct PackedTypeOf<ScanDecimal> {
   using Type = int64_t;
+  static constexpr uint32_t kBytes = sizeof(ScanDecimal);
   static constexpr PackedType kType = PackedType::kNeverRaw;
   BAMQUERY_CORE static ScanDecimal widen(int64_t value) {
     return {static_cast<uint64_t>(value), value < 0 ? ~uint64_t{0} : 0};
   }
+};
+template <>
+struct PackedTypeOf<ScanNarrowDecimal> {
+  using Type = int64_t;
+  static constexpr uint32_t kBytes = sizeof(ScanDecimal);
+  static constexpr PackedType kType = PackedType::kNeverRaw;
+  BAMQUERY_CORE static ScanNarrowDecimal widen(int64_t value) { return {value}; }
 };
 
 /// One vector of a packed column whose payload is there. Whatever its parameters are, nothing outside of the
@@ -116,7 +130,7 @@ class PackedReader {
         scale_(packed.scales[packed.vectors[vector].piece]),
         payload_(payload),
         rows_(packed.rows[vector]) {
-    const PackedFault fault = packed_fault(parameters_, Packed::kType, rows_, sizeof(T), ~uint64_t{0});
+    const PackedFault fault = packed_fault(parameters_, Packed::kType, rows_, Packed::kBytes, ~uint64_t{0});
     if (fault != PackedFault::kNone) parameters_ = {0, 0, 0, 1u << 15, 0};  // all are null
   }
 
@@ -169,7 +183,7 @@ class PackedReader {
   BAMQUERY_CORE T raw_value(uint32_t row) const { return reinterpret_cast<const T*>(payload_)[row]; }
   BAMQUERY_CORE bool raw_is_valid(uint32_t row) const {
     if (!has_nulls()) return true;
-    const uint64_t at = packed_bitmap_start(rows_, sizeof(T)) + row / 8;
+    const uint64_t at = packed_bitmap_start(rows_, Packed::kBytes) + row / 8;
     return (static_cast<uint32_t>(payload_[at]) >> row % 8 & 1) != 0;
   }
 

@@ -23,11 +23,13 @@ struct Flag {
 };
 
 /// A column of the frame: values from the first row on, and bits that say which rows are valid; none: all
-/// are. Where there are places, row n of the frame is the one at places[n].
+/// are. Where there are places, row n of the frame is the one at places[n]. Decimals that are narrow have 64
+/// bits each, others 128: which of them is no matter of the text, since the same columns come both ways.
 struct Input {
   const void* values;
   const unsigned* valid;
-  Word first_bit;
+  int first_bit;
+  int narrow;
   const int* places;
 
   __device__ Word at(Word row) const { return places == nullptr ? row : places[row]; }
@@ -54,15 +56,16 @@ __device__ inline Word stored_word(const Input& column, Word row, bool, bool&) {
   return static_cast<Word>(static_cast<const T*>(column.values)[row]);
 }
 
-struct Decimal {};  // 128 bits
+struct Decimal {};  // 128 bits, or 64
 struct Single {};   // float
 struct Double {};
 
 template <>
 __device__ inline Word stored_word<Decimal>(const Input& column, Word row, bool valid, bool& lost) {
-  const Word* const words = static_cast<const Word*>(column.values) + 2 * row;
-  const Word low = words[0];
-  lost |= valid && words[1] != low >> 63;
+  const Word* const words = static_cast<const Word*>(column.values);
+  if (column.narrow != 0) return words[row];
+  const Word low = words[2 * row];
+  lost |= valid && words[2 * row + 1] != low >> 63;
   return low;
 }
 template <>

@@ -12,7 +12,7 @@ import rmm
 from pylibcudf.copying import OutOfBoundsPolicy
 from pylibcudf.types import TypeId
 
-from bamquery.engine.cuda.cache.late_columns import Dictionary, Held, LateColumn, RowPlaces
+from bamquery.engine.cuda.cache.late_columns import Dictionary, Held, LateColumn, RowPlaces, all_rows
 from bamquery.engine.cuda.device_memory import memory_errors
 from bamquery.engine.cuda.frames import column_from_buffers
 from bamquery.engine.cuda.kernels import kernels_of
@@ -54,6 +54,12 @@ def late_rows(
     found = column_from_buffers(pa.int32(), rows, places)
     listed = RowPlaces.listed(found, nulls=nulls, at_end=True)
     return LateColumn(kernels_of(session), dictionary.values, listed, dictionary)
+
+
+def narrow_rows(session: CudaSession, column: Held) -> Held:
+    """A column of 64-bit decimals as rows of it, which are made wide once somebody asks for them."""
+    assert not isinstance(column, LateColumn)
+    return all_rows(kernels_of(session), column)
 
 
 def take_rows(session: CudaSession, column: plc.Column, places: int, rows: int) -> plc.Column:

@@ -56,6 +56,8 @@ def value_define(kind: pa.DataType) -> str:
     """For kernels, what values are in CUDA C++, as far as their bits tell; booleans have a byte."""
     if pa.types.is_floating(kind):
         c_type = "double" if kind.bit_width == 64 else "float"
+    elif pa.types.is_decimal64(kind):
+        c_type = "ScanNarrowDecimal"
     elif pa.types.is_decimal(kind):
         c_type = "ScanDecimal"
     else:

@@ -13,7 +13,7 @@ from bamquery.engine.cuda.cache.late_columns import Held
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.launcher import WARPS
 from bamquery.engine.cuda.scan.columns import libcudf_rows
-from bamquery.engine.cuda.scan.columns.device_columns import DeviceColumn, row_bits
+from bamquery.engine.cuda.scan.columns.device_columns import DeviceColumn
 from bamquery.engine.cuda.scan.columns.dictionaries import dictionary_size
 from bamquery.engine.cuda.scan.kernel_tables.packed_requests import PACKED, SLACK, run_requests
 from bamquery.engine.cuda.scan.kernel_tables.requests import REQUEST, count_requests
@@ -221,8 +221,8 @@ class WholeLoad:
     def _unpack(self, reading: _Reading, payload: rmm.DeviceBuffer) -> None:
         assert self._board is not None
         resident, launcher, name = self._plan.resident, self._resources.launcher, reading.column.name
-        count, kind = resident.count, reading.column.stored.stored_kind
-        reading.values = self._allocate(count * VECTOR_ROWS * row_bits(reading.column.bits) // 8)
+        count, column = resident.count, reading.column
+        reading.values = self._allocate(count * VECTOR_ROWS * column.made_bits // 8)
         if resident.states(name) is not None:
             reading.validity = self._allocate(count * VECTOR_ROWS // 8)
             reading.nulls = self._board.take(4)
@@ -231,7 +231,7 @@ class WholeLoad:
             *(resident.scales(name), resident.vector_rows()),
         )
         launcher.start(
-            launcher.kernel("packed/gather", "scan_packed_unpack", value_define(kind)),
+            launcher.kernel("packed/gather", "scan_packed_unpack", value_define(column.made_kind)),
             *(packed, count, reading.values.ptr),
             None if reading.validity is None else reading.validity.ptr,
             None if reading.nulls is None else reading.nulls.address,
@@ -251,7 +251,7 @@ class WholeLoad:
         places, reading.unknown = self._allocate(4 * self._rows), self._board.take(4)
         launcher.start(
             launcher.kernel("scan_codes", "scan_codes"),
-            *(reading.values.ptr, row_bits(reading.column.bits)),
+            *(reading.values.ptr, reading.column.made_bits),
             None if reading.validity is None else reading.validity.ptr,
             *(None, self._rows, resident.vectors(), resident.count),
             *(self._uploads.put(firsts, self._session.driver_stream), len(fragments) + 1),
@@ -288,9 +288,11 @@ class WholeLoad:
         if column.joined is not None:
             dictionary, nulls = column.joined.dictionary, reading.validity is not None
             return libcudf_rows.late_rows(self._session, dictionary, reading.values, self._rows, nulls=nulls)
-        kind, bits = column.stored.stored_kind, row_bits(column.bits)
-        found = DeviceColumn(kind, bits, self._rows, reading.values, reading.validity, reading.nulls)
-        return found.finish(self._board)
+        kind, bits = column.made_kind, column.made_bits
+        made = DeviceColumn(kind, bits, self._rows, reading.values, reading.validity, reading.nulls)
+        found = made.finish(self._board)
+        is_narrow = kind != column.stored.stored_kind
+        return libcudf_rows.narrow_rows(self._session, found) if is_narrow else found
 
     def _account(self, reading: _Reading) -> None:
         profile = self._work.profile

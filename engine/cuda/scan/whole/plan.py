@@ -12,8 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import pyarrow as pa
+
 from bamquery.engine.cuda.frames import CudaFrame
+from bamquery.engine.cuda.libcudf_types import narrow_kind
 from bamquery.engine.cuda.scan.chunk.vector_list import possible_share
+from bamquery.engine.cuda.scan.columns.device_columns import row_bits
 from bamquery.engine.cuda.scan.columns.dictionaries import Dictionaries, JoinedDictionary
 from bamquery.engine.cuda.scan.columns.scan_column import Form, ScanColumn, scan_column
 from bamquery.engine.cuda.scan.resources.resident_vectors import ResidentVectors
@@ -61,6 +65,17 @@ class WholeColumn:
     def name(self) -> str:
         """As the table calls it."""
         return self.stored.name
+
+    @property
+    def made_kind(self) -> pa.DataType:
+        """The type of what is made of it: packed decimals have 64 bits anyway, and are made narrow."""
+        kind = self.stored.stored_kind
+        return kind if self.stored_bits else narrow_kind(kind)
+
+    @property
+    def made_bits(self) -> int:
+        """Of a value that is made."""
+        return self.made_kind.bit_width if pa.types.is_decimal64(self.made_kind) else row_bits(self.bits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +136,7 @@ def _plan_column(
 
 def _fits(session: CudaSession, resident: ResidentVectors, columns: Sequence[WholeColumn]) -> bool:
     rows = resident.count * VECTOR_ROWS
-    size = sum(column.size + rows * max(column.bits, 8) // 8 for column in columns)
+    size = sum(column.size + rows * column.made_bits // 8 for column in columns)
     return size <= session.cache_limit(None) // _MEMORY_PART
 
 

@@ -69,6 +69,13 @@ def test_kernels_of_packed_columns_compile_for_a_type(file: str, c_type: str) ->
 
 
 @pytest.mark.slow
+def test_values_of_packed_decimals_compile_in_64_bits() -> None:
+    options = CompileOptions("sm_90", defines=("BAMQUERY_SCAN_TYPE=ScanNarrowDecimal",))
+    compiled = compile_kernel(ENGINE_KERNELS / "packed" / "gather.cu", options, KEPT)
+    assert compiled.log == "", compiled.log
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("c_type", ["int8_t", "int64_t", "uint64_t", "float", "double"])
 def test_pruning_of_packed_columns_compiles_for_a_type(c_type: str) -> None:
     options = CompileOptions("sm_90", defines=(f"BAMQUERY_SCAN_TYPE={c_type}",))

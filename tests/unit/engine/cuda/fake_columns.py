@@ -23,7 +23,7 @@ TypeId = _enum(
     "TypeId",
     *("EMPTY", "INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64"),
     *("FLOAT32", "FLOAT64", "BOOL8", "TIMESTAMP_DAYS", "TIMESTAMP_SECONDS", "TIMESTAMP_MILLISECONDS"),
-    *("TIMESTAMP_MICROSECONDS", "TIMESTAMP_NANOSECONDS", "STRING", "DECIMAL128", "LIST"),
+    *("TIMESTAMP_MICROSECONDS", "TIMESTAMP_NANOSECONDS", "STRING", "DECIMAL64", "DECIMAL128", "LIST"),
 )
 _BINARY = (
     *("ADD", "SUB", "MUL", "DIV", "MOD", "POW", "SHIFT_LEFT", "SHIFT_RIGHT", "SHIFT_RIGHT_UNSIGNED"),
@@ -63,6 +63,7 @@ STORED = {
     TypeId.TIMESTAMP_MILLISECONDS: np.int64,
     TypeId.TIMESTAMP_MICROSECONDS: np.int64,
     TypeId.TIMESTAMP_NANOSECONDS: np.int64,
+    TypeId.DECIMAL64: np.int64,
 }
 UNITS = {
     TypeId.TIMESTAMP_SECONDS: "s",
@@ -265,6 +266,7 @@ class Column:
 
     def to_arrow(self, metadata=None, stream=None):
         kind, values = self.type(), self.values()
+        assert kind.id() != TypeId.DECIMAL64, "no plan knows of them"
         if kind.id() == TypeId.STRING:
             return pa.array(values, pa.binary()).view(pa.string())
         if kind.id() == TypeId.DECIMAL128:

@@ -149,7 +149,9 @@ def cast(column, kind, stream=None, mr=None):
     own = column.type()
     assert TypeId.STRING not in (own.id(), kind.id())
     assert own.id() not in (*UNITS, TypeId.TIMESTAMP_DAYS)
-    assert TypeId.DECIMAL128 not in (own.id(), kind.id()) or (own.scale() == kind.scale() == 0)
+    decimals = {TypeId.DECIMAL64, TypeId.DECIMAL128}
+    assert not decimals & {own.id(), kind.id()} or own.scale() == kind.scale()
+    assert not own.scale() or decimals >= {own.id(), kind.id()}, "libcudf would scale"
     assert not (own.id() == TypeId.BOOL8 and kind.id() == TypeId.DECIMAL128)
     return Column.from_values(column.values(), kind)
 

@@ -31,9 +31,15 @@ def constants_of(made: ProgramKernel) -> bytes:
 
 
 class GivenColumn:
-    """An `Input` of registers.hpp; booleans have a byte each. `late`: its rows are found by places."""
+    """An `Input` of registers.hpp; booleans have a byte each.
 
-    def __init__(self, column: pa.Array[Any], *, late: bool = False) -> None:
+    `late`: its rows are found by places. `narrow`: decimals of up to 18 digits have 64 bits.
+    """
+
+    def __init__(self, column: pa.Array[Any], *, late: bool = False, narrow: bool = False) -> None:
+        narrow = narrow and pa.types.is_decimal128(column.type) and column.type.precision <= 18
+        if narrow:
+            column = column.cast(pa.decimal64(column.type.precision, column.type.scale))
         places = np.zeros(0, np.int32)
         if late:
             # Backwards, behind a row that is none of the frame's.
@@ -51,7 +57,7 @@ class GivenColumn:
         self.nullable = column.null_count > 0
         valid = 0 if validity is None or not self.nullable else validity.address
         where = places.ctypes.data if late else 0
-        self.packed = struct.pack("<QQqQ", place, valid, column.offset, where)
+        self.packed = struct.pack("<QQiiQ", place, valid, column.offset, narrow, where)
 
 
 class MadeColumn:

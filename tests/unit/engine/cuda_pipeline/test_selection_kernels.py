@@ -52,7 +52,8 @@ def _corpus() -> list[Work]:
         for one in builder.program.inputs:
             if not isinstance(one.expression, ColumnRef):
                 return
-            columns.append(GivenColumn(batch.column(one.expression.index), late=len(columns) % 2 == 1))
+            late, narrow = len(columns) % 2 == 1, (len(columns) + batch.num_rows) % 3 != 0
+            columns.append(GivenColumn(batch.column(one.expression.index), late=late, narrow=narrow))
         made = selection_text(builder.program, flags, (), [column.nullable for column in columns])
         builder.program.outputs = flags
         found.append(Work(batch, builder.program, columns, made, flags))

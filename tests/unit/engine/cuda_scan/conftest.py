@@ -19,6 +19,8 @@ _NAMES = (
     *("pylibcudf.types", "pylibcudf.unary"),
 )
 
+_ROWS = ("upload_values", "concatenate", "look_up", "late_rows", "narrow_rows", "take_rows", "null_column")
+
 
 class _Anything(ModuleType):
     """A module that has every name."""
@@ -46,7 +48,7 @@ def scan_modules() -> Iterator[None]:
     columns = importlib.import_module("bamquery.engine.cuda.scan.columns.device_columns")
     columns.column_from_buffers = fake_gpu.column_from_buffers  # type: ignore[attr-defined]
     rows = importlib.import_module("bamquery.engine.cuda.scan.columns.libcudf_rows")
-    for name in ("upload_values", "concatenate", "look_up", "late_rows", "take_rows", "null_column"):
+    for name in _ROWS:
         setattr(rows, name, getattr(fake_gpu, name))
     yield
     resources = sys.modules.get("bamquery.engine.cuda.scan.resources.scan_resources")

@@ -317,6 +317,12 @@ def late_rows(session: FakeSession, dictionary: Any, places: Any, rows: int, *, 
     return found
 
 
+def narrow_rows(session: FakeSession, column: FakeColumn) -> FakeColumn:
+    kind = column.array.type
+    assert pa.types.is_decimal64(kind)
+    return FakeColumn(column.array.cast(pa.decimal128(kind.precision, kind.scale)))
+
+
 def take_rows(session: FakeSession, column: FakeColumn, places: int, rows: int) -> FakeColumn:
     found = np.frombuffer((ctypes.c_char * (4 * rows)).from_address(places), np.int32)
     return FakeColumn(column.array.take(pa.array(found)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,39 @@ def test_packed_columns(
     assert figures.vectors_read == figures.vectors_total == 9
     assert any("read whole" in note for note in profile.notes)
     assert (profile.reader, profile.block_size) == ("mapped", 512)
+
+
+def test_packed_decimals_are_made_in_64_bits(
+    reads_whole: Any, only_by_the_gpu: None, packed: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of up to 18 digits, whose codes mean no more; `far_dec` has numbers as far apart as such are."""
+    from bamquery.engine.cuda.scan.columns import libcudf_rows
+
+    made: list[pa.DataType] = []
+    own = libcudf_rows.narrow_rows
+
+    def note(session: Any, column: Any) -> Any:
+        made.append(column.array.type)
+        return own(session, column)
+
+    monkeypatch.setattr(libcudf_rows, "narrow_rows", note)
+    names = ("dec", "i64", "far_dec")
+    found, _ = reads_whole(packed, names)
+    require_same(found, run(CpuDevice(), packed, names)[0])
+    assert made == [pa.decimal64(12, 2), pa.decimal64(18, 2)]
+
+
+def test_decimals_of_more_digits_are_made_as_they_are(
+    reads_whole: Any, only_by_the_gpu: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bamquery.engine.cuda.scan.columns import libcudf_rows
+
+    monkeypatch.setattr(libcudf_rows, "narrow_rows", None)
+    values = pa.array([Decimal(n).scaleb(-2) for n in range(5000)], pa.decimal128(19, 2))
+    for encoding in ("auto", "plain"):
+        with stored(tmp_path / encoding, pa.table({"n": values}), CUTS[:2], encoding=encoding) as snapshot:
+            found, _ = reads_whole(snapshot, ("n",))
+            require_same(found, run(CpuDevice(), snapshot, ("n",))[0])
 
 
 @pytest.mark.parametrize("name", [name for name in KEYS if name != "flag"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,12 +10,18 @@ import pytest
 
 import bamquery
 
+MONEY = pa.decimal128(18, 2)
 QUESTIONS = [
     "SELECT count(*), sum(i), min(s), max(d) FROM t",
     "SELECT i, s, d FROM t WHERE i BETWEEN 500 AND 40000 AND s LIKE '%7' ORDER BY i",
     "SELECT s, count(*) FROM t WHERE d > 100.5 OR i IS NULL GROUP BY s ORDER BY s",
     "SELECT count(*) FROM t WHERE n = 3 AND i > 10",
     "SELECT i FROM t WHERE i / n > 5000 ORDER BY i LIMIT 7",
+    "SELECT sum(p * r), max(p), count(*) FROM t WHERE p BETWEEN -900 AND 120000.5 AND r < 0.07 AND i > 10",
+    "SELECT r, sum(p), min(w) FROM t WHERE i % 3 = 0 GROUP BY r ORDER BY r",
+    "SELECT p, r, w, i FROM t WHERE p < -1234 ORDER BY p, i LIMIT 50",
+    "SELECT count(DISTINCT p), median(r), string_agg(CAST(p AS VARCHAR), ',' ORDER BY i) FROM t WHERE i < 40",
+    "SELECT count(*), sum(a.p) FROM t a LEFT JOIN t b ON a.i = b.i + 40000 AND b.p > 0 WHERE b.r IS NULL",
 ]
 
 
@@ -27,6 +34,12 @@ def folder(tmp_path: Path) -> Path:
             "n": pa.array([n % 11 for n in range(rows)], pa.int32()),
             "s": [f"text {n % 100}" for n in range(rows)],
             "d": pa.array([n / 4 for n in range(rows)]),
+            "p": pa.array(
+                [None if n % 89 == 5 else Decimal(n * (-1) ** n * 1001).scaleb(-2) for n in range(rows)],
+                MONEY,
+            ),
+            "r": pa.array([Decimal(n % 11).scaleb(-2) for n in range(rows)], pa.decimal128(4, 2)),
+            "w": pa.array([Decimal(n) * 10**20 for n in range(rows)], pa.decimal128(38, 0)),
         }
     )
     folder = tmp_path / "db.bq"
@@ -55,6 +68,21 @@ def test_answers_from_the_cache_are_those_from_files(folder: Path, sql: str) -> 
         con.set("gpu_cache_limit", 0)
         assert con.sql(sql).to_arrow() == wanted
         assert "cached" not in _strategies(con, sql)
+
+
+def test_decimals_of_few_digits_take_eight_bytes(folder: Path) -> None:
+    """Of each row, and a bit where some are null."""
+    with bamquery.connect(folder, device="cuda:0", gpu_cache_limit="1GiB") as con:
+        before = con.gpu_cache
+        for _ in range(4):
+            con.sql("SELECT sum(p), sum(r), sum(w) FROM t").to_arrow()
+        use = con.gpu_cache
+    assert before is not None
+    assert use is not None
+    assert use.columns - before.columns == 3
+    assert use.nbytes - before.nbytes in range(
+        50_000 * (8 + 8 + 16), 50_000 * (8 + 8 + 16) + 50_000 // 8 + 100
+    )
 
 
 def test_a_table_that_changes_is_read_anew(folder: Path) -> None:

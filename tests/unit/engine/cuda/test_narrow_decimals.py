@@ -1,4 +1,4 @@
-"""Decimals that stay in 64 bits, over a stand-in for libcudf: kernels load them, all else has 128 bits of them.
+"""Decimals that stay in 64 bits, over a stand-in for libcudf: kernels load them, all else has them in 128.
 
 The stand-in refuses to compare or compute decimals of two widths, and to give out narrow ones.
 """
@@ -261,9 +261,7 @@ def test_columns_come_into_the_cache_narrow(device: Any, monkeypatch: pytest.Mon
 def test_room_is_asked_for_as_narrow_columns_need(device: Any) -> None:
     sizes, table = module("cache.cached_scan")._sizes, pa.schema([("a", PRICE), ("b", pa.decimal128(19, 2))])
     layout = SimpleNamespace(columns=[SimpleNamespace(dictionary=None, nbytes=0)] * 2)
-    fragment = SimpleNamespace(
-        rows=800, schema=table, layout=layout, column_index=lambda name: table.get_field_index(name)
-    )
+    fragment = SimpleNamespace(rows=800, schema=table, layout=layout, column_index=table.get_field_index)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module("cache.cached_scan"), "stored_bytes", lambda *_: 5)
         assert [sizes([fragment], name) for name in "ab"] == [(8 * 800 + 100, 5), (16 * 800 + 100, 5)]

@@ -64,6 +64,36 @@ BAMQUERY_CORE_SLOW void sweep(Group group, Queue& queue) {
   queue.sweep(group);
 }
 
+// What all lanes do at a drive, those with `mine` for themselves. (No lambdas: NVRTC before CUDA 13.1 takes
+// generic ones for functions of the host.)
+template <typename Group>
+struct IssueOfLanes {
+  Group group;
+  uint32_t slot;
+  const Request& request;
+  Status& moved;
+
+  template <typename Queue>
+  BAMQUERY_CORE void operator()(Queue& queue, bool mine) const {
+    const Status issued = queue.issue(group, mine, slot, request);
+    if (mine) moved = issued;
+  }
+};
+
+template <typename Group>
+struct WaitOfLanes {
+  Group group;
+  uint32_t slot;
+  Deadline deadline;
+  Status& moved;
+
+  template <typename Queue>
+  BAMQUERY_CORE void operator()(Queue& queue, bool mine) const {
+    const Status ended = queue.wait(group, mine, slot, deadline);
+    if (mine) moved = ended;
+  }
+};
+
 /// Reads or writes each lane's page; returns how the lane's own went. All lanes of the group call.
 ///
 /// `Queue` is a QueuePair, or has its acquire_slot, landing, issue, wait, release_slot and sweep, or such
@@ -92,14 +122,10 @@ BAMQUERY_CORE Status transfer_pages(Group group, const PageTransfer& transfer, Q
     byte* const landing = holds ? queue_of(queue, transfer.request.drive).landing(slot) : nullptr;
     copy_pages(group, holds && writes, landing, transfer.page, transfer.bytes);
     Status moved = status::kSuccess;
-    for_each_drive(group, queue, holds, transfer.request.drive, [&](auto& pair, bool mine) {
-      const Status issued = pair.issue(group, mine, slot, transfer.request);
-      if (mine) moved = issued;
-    });
-    for_each_drive(group, queue, holds && moved.ok(), transfer.request.drive, [&](auto& pair, bool mine) {
-      const Status ended = pair.wait(group, mine, slot, deadline);
-      if (mine) moved = ended;
-    });
+    for_each_drive(group, queue, holds, transfer.request.drive,
+                   IssueOfLanes<Group>{group, slot, transfer.request, moved});
+    for_each_drive(group, queue, holds && moved.ok(), transfer.request.drive,
+                   WaitOfLanes<Group>{group, slot, deadline, moved});
     const bool lost = holds && loses_slot(moved);
     if (holds) {
       pending = false;

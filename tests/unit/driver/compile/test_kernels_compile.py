@@ -4,6 +4,7 @@ Those that a user runs compile for one architecture in `make test`, for every on
 the kernels of benchmarks. What came of the same text, headers, options and compiler is kept between runs.
 """
 
+import re
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ HEADER_NAMES = sorted(
     for path in folder.rglob("*.hpp")
 )
 
+GENERIC_LAMBDA = re.compile(r"\[[&=\w, ]*\]\s*\([^)]*\bauto\b")
 
 KEPT = KernelCache(Path(__file__).parents[4] / "build" / "kernels")
 
@@ -96,3 +98,9 @@ def test_all_headers_compile_together(architecture: str, tmp_path: Path) -> None
     source = tmp_path / "together.cu"
     source.write_text("".join(f'#include "{name}"\n' for name in HEADER_NAMES))
     compile_clean(source, architecture)
+
+
+@pytest.mark.parametrize("name", HEADER_NAMES)
+def test_no_header_has_a_generic_lambda(name: str) -> None:
+    """NVRTC of CUDA 13.0 takes them for functions of the host, and newer ones do not tell."""
+    assert GENERIC_LAMBDA.search((PACKAGE / name).read_text()) is None

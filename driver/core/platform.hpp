@@ -53,6 +53,7 @@ using std::uint8_t;
 /// The explorer decides who goes on; tests/native/explore/explore.hpp has it.
 namespace explore {
 void access(const void* address, bool writes);
+void fence();
 void pause();
 uint64_t now_ns();
 }  // namespace explore

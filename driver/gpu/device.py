@@ -137,13 +137,15 @@ class Gpu(Closeable):
         """Zeros in the GPU's memory, on a multiple of 256."""
         return GpuMemory(self, size)
 
-    def pin(self, owner: object, address: int, size: int, *, read_only: bool = False) -> PinnedMemory:
+    def pin(
+        self, owner: object, address: int, size: int, *, read_only: bool = False, registers: bool = False
+    ) -> PinnedMemory:
         """Let the GPU reach memory of this process, which `owner` keeps; whole pages.
 
         The map of a file can only be pinned `read_only`: its pages are then read from the page cache, without
-        a processor's help.
+        a processor's help. `registers`: they are a device's, each page of which was accessed before.
         """
-        return PinnedMemory(self, owner, address, size, read_only=read_only)
+        return PinnedMemory(self, owner, address, size, read_only=read_only, registers=registers)
 
     def compilation(self, source: str | Path, *, defines: tuple[str, ...] = ()) -> Compilation | None:
         """What `load` will wait for, begun now if nobody has yet; None: it is loaded. Any thread may ask.

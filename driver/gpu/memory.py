@@ -85,7 +85,16 @@ class GpuMemory(Closeable):
 class PinnedMemory(Closeable):
     """Pages of this process that cannot move, with the address at which a GPU has them."""
 
-    def __init__(self, gpu: Gpu, owner: object, address: int, size: int, *, read_only: bool) -> None:
+    def __init__(
+        self,
+        gpu: Gpu,
+        owner: object,
+        address: int,
+        size: int,
+        *,
+        read_only: bool = False,
+        registers: bool = False,
+    ) -> None:
         """Pin them; `owner` is kept as long as they are. See Gpu.pin()."""
         self._gpu = gpu
         self._owner: Final = owner
@@ -94,10 +103,14 @@ class PinnedMemory(Closeable):
         api = gpu.cuda.api
         gpu.enter()
         flags = api.CU_MEMHOSTREGISTER_DEVICEMAP | api.CU_MEMHOSTREGISTER_PORTABLE
+        what = f"pin {size:,} bytes (their limit is the memory there is, and in containers memlock: ulimit -l)"
         if read_only:
             flags |= api.CU_MEMHOSTREGISTER_READ_ONLY
+        if registers:
+            flags |= api.CU_MEMHOSTREGISTER_IOMEMORY
+            what = "map a drive's registers for the GPU (doorbells='forwarded' does without)"
         gpu.cuda(
-            f"pin {size:,} bytes (their limit is the memory there is, and in containers memlock: ulimit -l)",
+            what,
             "cuMemHostRegister",
             address,
             size,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import struct
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, suppress
@@ -13,12 +14,13 @@ from bamquery.closeable import Closeable
 from bamquery.driver.gpu.arguments import Argument
 from bamquery.driver.gpu.device import Gpu, GpuKernel
 from bamquery.driver.gpu.launch import Launch
-from bamquery.driver.gpu.memory import GpuMemory
+from bamquery.driver.gpu.memory import GpuMemory, PinnedMemory
 from bamquery.errors import GpuError, NvmeError
 
 _ERROR_RECORD: Final = struct.Struct("<IIQIHBx")
 """ErrorRecord: count, nsid, lba, blocks, status, opcode."""
 _SETTLE_S: Final = 10.0
+_PAGE: Final = 4096
 _OPCODES: Final = {0: "flush", 1: "write", 2: "read"}
 
 
@@ -70,13 +72,28 @@ class GpuQueues(Closeable):
         self._activity = activity
         with ExitStack() as undo:
             self._pinned = undo.enter_context(gpu.pin(memory, memory.address, memory.size))
+            self._doorbells = self._map_doorbells(undo)
             self._pool = undo.enter_context(gpu.allocate(memory.pool_bytes))
-            self.view, contents = memory.make_pool(self._pinned.address, self._pool.address)
+            self.view, contents = self._make_pool()
             self._pool.write(contents)
             self.view_memory: Final = undo.enter_context(gpu.allocate(len(self.view)))
             self.view_memory.write(self.view)
             self.errors: Final[GpuMemory] = undo.enter_context(gpu.allocate(_ERROR_RECORD.size))
             self._resources = undo.pop_all()
+
+    def _map_doorbells(self, undo: ExitStack) -> PinnedMemory | None:
+        found = self.memory.drive_doorbells
+        if found is None:
+            return None
+        address, size, registers = found
+        size += -size % _PAGE
+        for page in range(address, address + size, _PAGE):  # mapped by the kernel when they are accessed
+            ctypes.c_uint32.from_address(page).value  # noqa: B018
+        return undo.enter_context(self.gpu.pin(self.memory, address, size, registers=registers))
+
+    def _make_pool(self) -> tuple[bytes, bytes]:
+        doorbells = None if self._doorbells is None else self._doorbells.address
+        return self.memory.make_pool(self._pinned.address, self._pool.address, doorbells)
 
     def start(
         self,
@@ -147,7 +164,7 @@ class GpuQueues(Closeable):
 
     def renew(self) -> None:
         """Make the pool anew, after the controller created its queues again with fresh rings."""
-        _, contents = self.memory.make_pool(self._pinned.address, self._pool.address)
+        _, contents = self._make_pool()
         self._pool.write(contents)
         self.errors.clear()
 

@@ -3,6 +3,7 @@
 
 #include "driver/core/nvme.hpp"
 #include "driver/core/queues/queue_flags.hpp"
+#include "driver/core/registers.hpp"
 
 namespace bamquery {
 
@@ -24,7 +25,8 @@ struct QueuePairView {
   uint32_t prp_list_bytes;       ///< 0 where no transfer needs a list.
   uint32_t block_bytes;          ///< LBA size of all the controller's namespaces.
   uint16_t id;                   ///< SQID and CQID
-  uint16_t read_only;            ///< 1: nothing that writes to a namespace is issued.
+  uint8_t read_only;             ///< 1: nothing that writes to a namespace is issued.
+  uint8_t registers;             ///< 1: the doorbells are a drive's registers, not in memory.
 };
 
 /// True if a command that ended so took its slot with it: it is quarantined, not its holder's any more.
@@ -189,7 +191,7 @@ class QueuePair {
       if (head != first) {
         head_word.store(head, kRelaxed);
         // Release: the entries are read before the controller may write there again.
-        doorbell(view_.head_doorbell).store(head & (view_.depth - 1), kRelease);
+        ring(*view_.head_doorbell, head);
       }
     }
     unlock(flags_.header().head_lock, group);
@@ -235,8 +237,14 @@ class QueuePair {
   BAMQUERY_CORE static AtomicRef<uint32_t, kScope> ref(uint32_t& word) {
     return AtomicRef<uint32_t, kScope>(word);
   }
-  BAMQUERY_CORE static AtomicRef<uint32_t, Scope::kSystem> doorbell(uint32_t* word) {
-    return AtomicRef<uint32_t, Scope::kSystem>(*word);
+  // A release, at least.
+  BAMQUERY_CORE void ring(uint32_t& doorbell, uint32_t counter) const {
+    const uint32_t place = counter & (view_.depth - 1);
+    if (view_.registers != 0) {
+      store_register(doorbell, place);
+    } else {
+      AtomicRef<uint32_t, Scope::kSystem>(doorbell).store(place, kRelease);
+    }
   }
 
   BAMQUERY_CORE Status refusal(const Request& request, uint64_t bytes) const {
@@ -333,7 +341,7 @@ class QueuePair {
         tail_word.store(tail, kRelaxed);
         count(flags_.header().doorbells, 1);
         // Release: entries are written before the controller may fetch them.
-        doorbell(view_.tail_doorbell).store(tail & (view_.depth - 1), kRelease);
+        ring(*view_.tail_doorbell, tail);
       }
       unlock(flags_.header().tail_lock, group);
       more = group.any(is_marked(tail));

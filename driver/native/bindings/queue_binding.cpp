@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <span>
 #include <stdexcept>
 #include <string_view>
 #include <tuple>
@@ -23,16 +25,23 @@ std::byte* at_address(std::uint64_t address) { return reinterpret_cast<std::byte
 
 py::bytes as_bytes(const void* data, std::size_t size) { return {static_cast<const char*>(data), size}; }
 
-py::tuple make_pool(const QueueMemory& memory, std::uint64_t rings, std::uint64_t pool) {
-  // Registers and pages of shadows are mapped for this process only.
-  if (!memory.has_doorbells()) {
-    throw py::value_error(
-        "queue memory: the drive's doorbells are not for another processor to write to; make its "
-        "NvmeController with doorbells='forwarded'");
+py::tuple make_pool(const QueueMemory& memory, std::uint64_t rings, std::uint64_t pool,
+                    std::optional<std::uint64_t> doorbells) {
+  if (doorbells.has_value() == memory.drive_doorbells().empty()) {
+    throw py::value_error(doorbells ? "queue memory: its doorbells lie in it, not elsewhere"
+                                    : "queue memory: the doorbells are a drive's; say where the GPU has them");
   }
   std::vector<std::byte> contents(memory.pool_bytes());
-  const QueuePoolView view = memory.make_pool(contents, at_address(rings), at_address(pool));
+  const QueuePoolView view =
+      memory.make_pool(contents, at_address(rings), at_address(pool), at_address(doorbells.value_or(0)));
   return py::make_tuple(as_bytes(&view, sizeof view), as_bytes(contents.data(), contents.size()));
+}
+
+// Address, bytes, and whether they are registers: of doorbells that are a drive's.
+std::optional<std::tuple<std::uint64_t, std::size_t, bool>> drive_doorbells(const QueueMemory& memory) {
+  const std::span<std::byte> found = memory.drive_doorbells();
+  if (found.empty()) return std::nullopt;
+  return std::tuple(reinterpret_cast<std::uint64_t>(found.data()), found.size(), memory.has_registers());
 }
 
 // Doorbells, errors, missed, late, quarantined, broken.
@@ -105,7 +114,8 @@ void bind_queues(py::module_& module) {
           "address", [](const QueueMemory& m) { return reinterpret_cast<std::uint64_t>(m.address()); })
       .def_property_readonly("size", &QueueMemory::size)
       .def_property_readonly("pool_bytes", &QueueMemory::pool_bytes)
-      .def("make_pool", &make_pool, py::arg("rings"), py::arg("pool"))
+      .def_property_readonly("drive_doorbells", &drive_doorbells)
+      .def("make_pool", &make_pool, py::arg("rings"), py::arg("pool"), py::arg("doorbells") = py::none())
       .def("pool_statistics", &pool_statistics, py::arg("view"), py::arg("contents"))
       .def("reset_rings", &QueueMemory::reset_rings);
 }

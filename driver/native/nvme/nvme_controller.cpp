@@ -94,6 +94,7 @@ NvmeController::NvmeController(std::shared_ptr<NvmeDrive> drive, QueueMemory& me
     place.doorbells = shadows->doorbells();
   } else if (kind_ == DoorbellKind::kRegisters) {
     place.doorbells = drive_->registers().doorbells();
+    place.registers = true;
   }
   memory_.place(place);
   if (kind_ != DoorbellKind::kRegisters) {

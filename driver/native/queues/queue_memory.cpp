@@ -106,6 +106,8 @@ void QueueMemory::place(const QueuePlace& place) {
           "so that the memory ends below 2^64");
   require(place.first_queue >= 1 && place.first_queue + shape_.pairs() - 1 <= kMostPairs, "the first queue",
           place.first_queue, "1 to 65,534, as the last");
+  if (place.registers && place.doorbells == nullptr)
+    throw std::invalid_argument("queue memory: registers are a drive's, and none are named");
   place_ = place;
   bus_ = place.bus != 0 ? place.bus : reinterpret_cast<std::uint64_t>(address_);
   write_lists();
@@ -137,6 +139,12 @@ std::uint32_t* QueueMemory::tail_doorbell(std::uint32_t pair) const {
 
 std::uint32_t* QueueMemory::head_doorbell(std::uint32_t pair) const {
   return doorbell(head_doorbell_offset(doorbell_number(pair), shape_.doorbell_stride));
+}
+
+std::span<std::byte> QueueMemory::drive_doorbells() const {
+  if (place_.doorbells == nullptr) return {};
+  const std::uint32_t last = head_doorbell_offset(queue_id(shape_.pairs() - 1), shape_.doorbell_stride);
+  return {place_.doorbells, last + sizeof(std::uint32_t)};
 }
 
 std::array<QueueRegion, 4> QueueMemory::regions(bool writes) const {
@@ -220,6 +228,7 @@ QueuePoolView QueueMemory::make_pool(std::span<std::byte> staging, std::byte* ri
     view.block_bytes = shape_.block_bytes;
     view.id = queue_id(pair);
     view.read_only = place_.read_only ? 1 : 0;
+    view.registers = place_.registers ? 1 : 0;
     std::memcpy(staging.data() + pair * sizeof view, &view, sizeof view);
     QueueFlags(staging.data() + flags_at + pair * flags_stride(shape_), view.depth, view.slots).initialise();
   }

@@ -29,8 +29,9 @@ struct QueueShape {
 /// process, whose bus addresses are virtual addresses, and whose doorbells are in the memory.
 struct QueuePlace {
   std::uint64_t bus = 0;  ///< Of address(): a multiple of 4,096. 0: its virtual address.
-  std::byte* doorbells =
-      nullptr;  ///< A drive's registers from 1000h on, as mapped here. nullptr: in the memory.
+  std::byte* doorbells = nullptr;  ///< Those of a drive, laid out like its registers from 1000h on, as mapped
+                                   ///< here. nullptr: in the memory.
+  bool registers = false;          ///< They are registers, not memory that the drive looks at.
   std::uint32_t first_queue = 1;  ///< Queue id of pair 0.
   bool read_only = false;         ///< Nothing but reads is to reach the controller.
 };
@@ -68,8 +69,11 @@ class QueueMemory {
   std::byte* address() const { return address_; }
   std::size_t size() const { return size_; }
 
-  /// Whether doorbells are in the memory, not a drive's.
-  bool has_doorbells() const { return place_.doorbells == nullptr; }
+  /// Those of its queue pairs that are a drive's, with what lies before them; nothing where they are in the
+  /// memory.
+  std::span<std::byte> drive_doorbells() const;
+  /// Whether these are registers: another processor maps them as such.
+  bool has_registers() const { return place_.registers; }
 
   // What a controller reads and writes. `pair` < shape().pairs().
   std::uint16_t queue_id(std::uint32_t pair) const {

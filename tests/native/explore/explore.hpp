@@ -129,6 +129,12 @@ inline void access(const void* address, bool writes) {
 
 inline void pause() {}  // The next look is a step anyway.
 
+/// What a model makes of a fence between memory and a device's registers.
+inline void (*at_fence)() = nullptr;
+inline void fence() {
+  if (at_fence != nullptr) at_fence();
+}
+
 inline std::uint64_t now_ns() {
   if (detail::machine.clock) access(&detail::machine.late, false);
   return detail::machine.late ? 1 : 0;

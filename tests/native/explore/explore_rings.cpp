@@ -30,6 +30,7 @@ struct State {
   QueuePairView view;
   uint32_t free_pairs, retired_pairs;
   SubmissionEntry submissions[kMostDepth];
+  SubmissionEntry arrived[kMostDepth];  // What of them a drive finds that is told by registers.
   CompletionEntry completions[kMostDepth];
   uint32_t tail_doorbell, head_doorbell;
   uint32_t landing[kMostDepth - 1];    // Stands for a slot's landing buffer.
@@ -69,7 +70,8 @@ enum class Fault {
 };
 
 // Fetches entries in order and completes them in any order, until it has completed `commands`.
-void control(State& state, uint32_t depth, uint32_t commands, Fault fault = Fault::kNone) {
+void control(State& state, uint32_t depth, uint32_t commands, Fault fault = Fault::kNone,
+             bool registers = false) {
   const AtomicRef<uint32_t, Scope::kSystem> tail_doorbell(state.tail_doorbell);
   const AtomicRef<uint32_t, Scope::kSystem> head_doorbell(state.head_doorbell);
   uint16_t held[kMostDepth] = {};
@@ -79,7 +81,8 @@ void control(State& state, uint32_t depth, uint32_t commands, Fault fault = Faul
     if (fetched < commands) {  // After the last entry there is no need to look.
       const uint32_t tail = tail_doorbell.load(kAcquire);
       while ((fetched & (depth - 1)) != tail) {
-        const SubmissionEntry& entry = state.submissions[fetched & (depth - 1)];
+        const SubmissionEntry* const ring = registers ? state.arrived : state.submissions;
+        const SubmissionEntry& entry = ring[fetched & (depth - 1)];
         require(slot_of(entry.command_id, depth) < depth - 1, "an entry has a slot's number");
         require(entry.lba < kMostCommands, "an entry was written");
         require(entry.opcode == static_cast<uint8_t>(Opcode::kRead), "nothing that writes was issued");
@@ -405,6 +408,31 @@ Report read_only(const Size& size) {
       .run();
 }
 
+// A drive is told by registers: of what was stored since the last fence it finds nothing.
+Report by_registers(const Size& size) {
+  static State* shared = nullptr;
+  explore::at_fence = [] { std::memcpy(shared->arrived, shared->submissions, sizeof shared->arrived); };
+  std::vector<Explorer<State>::Thread> threads;
+  for (uint32_t thread = 0; thread < size.issuers; ++thread) {
+    threads.push_back([=](State& state) {
+      shared = &state;
+      QueuePairView view = view_of(state, size.depth, size.slots);
+      view.registers = 1;
+      const Pair pair(view, state.flags);
+      for (uint32_t i = 0; i < size.each; ++i) {
+        require(command(state, pair, thread, thread * size.each + i, kNever).ok(), "commands succeed");
+      }
+    });
+  }
+  threads.push_back([=](State& state) { control(state, size.depth, size.commands(), Fault::kNone, true); });
+  const Report report = Explorer<State>(
+                            initial(size), std::move(threads),
+                            [=](const State& state) { check_end(state, size); }, {}, forget_statistics)
+                            .run();
+  explore::at_fence = nullptr;
+  return report;
+}
+
 struct Model {
   const char* name;
   bool quick;
@@ -433,6 +461,9 @@ const Model kModels[] = {
     {"stranger", true, [] { return break_protocol({1, 1, 2, 1}, Fault::kStranger); }},
     {"read-only", true, [] { return read_only({1, 1, 2, 1}); }},
     {"read-only-of-two", true, [] { return read_only({2, 1, 2, 1}); }},
+    {"registers", true, [] { return by_registers({1, 2, 2, 1}); }},
+    {"registers-of-two", true, [] { return by_registers({2, 1, 2, 1}); }},
+    {"registers-shared", false, [] { return by_registers({2, 1, 4, 3}); }},
     {"lease", true, [] { return lease({2, 1, 2, 1}, false); }},
     {"lease-late", true, [] { return lease({2, 1, 2, 1}, true); }},
     {"three-share", false, [] { return share({3, 1, 4, 2}); }},

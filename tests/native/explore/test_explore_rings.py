@@ -92,6 +92,20 @@ MUTATIONS = {
         "read-only",
         "a write is refused",
     ),
+    "registers are written before entries are there": (
+        "registers.hpp",
+        "explore::fence();",
+        "",
+        "registers",
+        "",
+    ),
+    "doorbells in registers are stored as if in memory": (
+        "queues/queue_pair.hpp",
+        "if (view_.registers != 0) {",
+        "if (view_.registers > 1) {",
+        "registers-of-two",
+        "",
+    ),
     "slots in quarantine come back with the lease": (
         "queues/queue_pool.hpp",
         "if (command.state() == CommandState::kQuarantined) continue;",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
-from typing import Final
+from typing import Any, Final
 
 from bamquery._native import QueueMemory
 from bamquery.driver.gpu.device import Gpu
@@ -51,7 +51,7 @@ class GpuRings:
         (write,) = {self._status(kernel, modes=Mode.WRITES) for kernel in KERNELS}
         return Refusals(beyond, missing, after, write)
 
-    def _status(self, kernel: str, **changes: object) -> int:
+    def _status(self, kernel: str, **changes: Any) -> int:
         """Of a warp's commands, the first that failed; 0 where none did.
 
         ValueError: some of the reads failed, or of the writes, and some did not.

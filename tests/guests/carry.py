@@ -27,9 +27,12 @@ from tests.guests.ring_boot import SERVE
 PROGRAMS: Final = (SERVE, contents.EXIT)
 _FIRMWARE: Final = ("bios-256k.bin", "kvmvapic.bin", "linuxboot.bin", "linuxboot_dma.bin", "pvh.bin")
 _FIRMWARE_FOLDERS: Final = ("/usr/share/qemu", "/usr/share/seabios")
+_MODULES: Final = ("accel-tcg-x86_64.so",)
+_MODULE_FOLDERS: Final = ("/usr/lib/x86_64-linux-gnu/qemu", "/usr/lib64/qemu", "/usr/lib/qemu")
 _LOADER: Final = "ld-linux-x86-64.so.2"
 _START: Final = f"""#!/bin/sh
 here=$(dirname "$(readlink -f "$0")")/../qemu
+export QEMU_MODULE_DIR="$here/modules"
 exec "$here/{_LOADER}" --library-path "$here" "$here/{QEMU}" -L "$here/firmware" "$@"
 """
 
@@ -51,22 +54,41 @@ def pack(folder: Path, made: Iterable[Program] = PROGRAMS) -> None:
 
 def _pack_qemu(folder: Path) -> None:
     emulator = Path(packages.qemu())
-    listed = subprocess.run(["ldd", emulator], check=True, capture_output=True, text=True).stdout
-    if missing := re.findall(r"(\S+) => not found", listed):
-        raise GuestsUnavailableError(f"{emulator} has no {' '.join(missing)}")
-    for path in [emulator, *map(Path, re.findall(r"(/\S+) \(0x", listed))]:
-        copy = _copy(path, folder / "qemu" / path.name)
+    to = folder / "qemu"
+    modules = [_found(name, _MODULE_FOLDERS) for name in _MODULES]
+    for path in sorted(
+        {emulator, *_libraries(emulator), *(each for it in modules for each in _libraries(it))}
+    ):
+        copy = _copy(path, to / path.name)
         if path.name != _LOADER:  # which debuggers want to know by its symbols
-            subprocess.run(["strip", "--strip-unneeded", copy], check=True)
+            _strip(copy)
+    for path in modules:
+        _strip(_copy(path, to / "modules" / path.name))
     for name in _FIRMWARE:
-        found = [path for place in _FIRMWARE_FOLDERS if (path := Path(place) / name).exists()]
-        if not found:
-            raise GuestsUnavailableError(f"QEMU's {name} is not in {' or '.join(_FIRMWARE_FOLDERS)}")
-        _copy(found[0], folder / "qemu" / "firmware" / name)
+        _copy(_found(name, _FIRMWARE_FOLDERS), to / "firmware" / name)
     start = folder / packages.CARRIED_QEMU
     start.parent.mkdir()
     start.write_text(_START)
     start.chmod(0o755)
+
+
+def _found(name: str, folders: Sequence[str]) -> Path:
+    for folder in folders:
+        if (path := Path(folder) / name).exists():
+            return path
+    raise GuestsUnavailableError(f"QEMU's {name} is not in {' or '.join(folders)}")
+
+
+def _libraries(program: Path) -> list[Path]:
+    """Those that it is linked with, and what loads them."""
+    listed = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
+    if missing := re.findall(r"(\S+) => not found", listed):
+        raise GuestsUnavailableError(f"{program} has no {' '.join(missing)}")
+    return [Path(path) for path in re.findall(r"(/\S+) \(0x", listed)]
+
+
+def _strip(path: Path) -> None:
+    subprocess.run(["strip", "--strip-unneeded", path], check=True)
 
 
 def _pack_kernel(folder: Path, kernel: Kernel) -> None:

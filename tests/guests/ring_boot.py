@@ -33,6 +33,7 @@ MEMORY_FOLDER: Final = Path("/dev/shm")
 """A GPU can write to pages of files that are in memory only."""
 _SLOT: Final = "1e"
 _END_S: Final = 50
+_HOST_END_S: Final = 30
 
 
 def ring_boot(name: str, memory: Path, shape: RingShape, served: Drive, seconds: int) -> Boot:
@@ -54,7 +55,9 @@ def run_beside(boot: Boot, command: Sequence[str | Path]) -> tuple[Outcome, dict
     host = subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
     try:
         outcome = run(boot)
-        said, _ = host.communicate(timeout=20)
+        if outcome.why_not_finished():
+            host.kill()
+        said, _ = host.communicate(timeout=_HOST_END_S)
     finally:
         host.kill()
     results = parse(f"begin host 0\n{said}end host {abs(host.returncode)} 0\n")["host"].results

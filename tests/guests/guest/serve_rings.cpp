@@ -59,7 +59,8 @@ int serve(const char* drive_address, const char* memory_address, const QueueShap
   rings.bus = queues.bus(queues.address());
   rings.queue = controller.first_queue();
   rings.blocks = space->blocks;
-  rings.stage.store(Stage::kServed, std::memory_order_release);
+  Stage before = Stage::kNothing;  // The host may have given up already: then it is done.
+  rings.stage.compare_exchange_strong(before, Stage::kServed, std::memory_order_acq_rel);
   const bool done = guests::await(rings, Stage::kDone, patience);
   check(done, "done", "the host said so, after %llu doorbells",
         static_cast<unsigned long long>(controller.doorbell_writes().value_or(0)));

@@ -907,11 +907,11 @@ def start_array_bench(
 class QueueMemory:
     """Doorbells, rings, PRP lists and landing buffers of queue pairs, in page-aligned memory of this process.
 
-    ValueError: a shape or a place that cannot be. Pairs to lease come first; `slots` 0 are as many as the depth
-    allows. It lies in `memory`, zeros from a page's start on, where that is given, and keeps it: the map of a
-    file that a controller in another process serves, say. `registers` are a drive's doorbells, 1000h of its
-    registers; without them doorbells are in the memory. `bus` is what the controller calls the memory's
-    address, 0 for the same; `first_queue` the number of its first pair. Pairs that are `read_only` refuse writes.
+    ValueError: a shape or a place that cannot be. Pairs to lease come first; `slots` 0 are as many as the
+    depth allows. It lies in `memory`, zeros from a page's start on, where that is given, and keeps it: the map
+    of a file, say, that a controller in another process serves. `registers` are a drive's from 1000h on, its
+    doorbells; without them these are in the memory. `bus` is what the controller calls the memory's address,
+    0 for the same; `first_queue` the number of its first pair. Pairs that are `read_only` refuse writes.
     """
 
     def __init__(
@@ -1017,9 +1017,7 @@ class ElsewhereController(Controller):
     It cannot be stopped from here: stop() is False, recreate_queues() raises RuntimeError.
     """
 
-    def __init__(
-        self, *, nsid: int, block_bytes: int, blocks: int, writable: bool = False
-    ) -> None: ...
+    def __init__(self, *, nsid: int, block_bytes: int, blocks: int, writable: bool = False) -> None: ...
 
 class SoftwareController(Controller):
     """See bamquery.driver.software_controller.SoftwareController, which says what the members do."""

@@ -908,7 +908,7 @@ class QueueMemory:
     """Doorbells, rings, PRP lists and landing buffers of queue pairs, in page-aligned memory of this process.
 
     ValueError: a shape or a place that cannot be. Pairs to lease come first; `slots` 0 are as many as the
-    depth allows. It lies in `memory`, zeros from a page's start on, where that is given, and keeps it: the map
+    depth allows. It lies in `memory`, zeros from a page's start on, where that is given, and keeps it: a map
     of a file, say, that a controller in another process serves. `registers` are a drive's from 1000h on, its
     doorbells; without them these are in the memory. `bus` is what the controller calls the memory's address,
     0 for the same; `first_queue` the number of its first pair. Pairs that are `read_only` refuse writes.

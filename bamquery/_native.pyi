@@ -907,7 +907,11 @@ def start_array_bench(
 class QueueMemory:
     """Doorbells, rings, PRP lists and landing buffers of queue pairs, in page-aligned memory of this process.
 
-    ValueError: a shape that cannot be. Pairs to lease come first; `slots` 0 are as many as the depth allows.
+    ValueError: a shape or a place that cannot be. Pairs to lease come first; `slots` 0 are as many as the
+    depth allows. It lies in `memory`, zeros from a page's start on, where that is given, and keeps it: a map
+    of a file, say, that a controller in another process serves. `registers` are a drive's from 1000h on, its
+    doorbells; without them these are in the memory. `bus` is what the controller calls the memory's address,
+    0 for the same; `first_queue` the number of its first pair. Pairs that are `read_only` refuse writes.
     """
 
     def __init__(
@@ -920,6 +924,11 @@ class QueueMemory:
         slot_bytes: int = 4096,
         block_bytes: int = 512,
         doorbell_stride: int = 4,
+        memory: Buffer | None = None,
+        registers: Buffer | None = None,
+        bus: int = 0,
+        first_queue: int = 1,
+        read_only: bool = False,
     ) -> None: ...
     @property
     def leased_pairs(self) -> int: ...
@@ -957,6 +966,7 @@ class QueueMemory:
         """A QueuePoolView, and what must lie at address `pool` (a multiple of 128), of `pool_bytes`.
 
         Both addresses are the running side's: `rings` is where it sees this memory. Rings must be fresh.
+        ValueError: the doorbells are a drive's registers, which only this process can write to.
         """
 
     def pool_statistics(self, view: bytes, contents: bytes) -> list[tuple[int, int, int, int, int, bool]]:
@@ -1000,6 +1010,14 @@ class Controller:
     def recreate_queues(self) -> None: ...
     def wake(self) -> None: ...
     def activity(self) -> ControllerActivity: ...
+
+class ElsewhereController(Controller):
+    """Stands for one that another process has, which serves the rings; it has one namespace.
+
+    It cannot be stopped from here: stop() is False, recreate_queues() raises RuntimeError.
+    """
+
+    def __init__(self, *, nsid: int, block_bytes: int, blocks: int, writable: bool = False) -> None: ...
 
 class SoftwareController(Controller):
     """See bamquery.driver.software_controller.SoftwareController, which says what the members do."""

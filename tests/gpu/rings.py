@@ -1,4 +1,4 @@
-"""A software controller, its queue pairs on a GPU, and the kernels of driver/kernels/ring_test.cu."""
+"""Queue pairs on a GPU, whoever serves them, and the kernels of driver/kernels/ring_test.cu."""
 
 import struct
 from collections.abc import Iterator
@@ -74,11 +74,10 @@ class Tally:
 
 
 @dataclass
-class Rings:
-    """One namespace of known content behind a started controller, and its queue pairs on a GPU."""
+class DrivenRings:
+    """One namespace of known content, and queue pairs of its controller on a GPU."""
 
     gpu: Gpu
-    controller: SoftwareController
     queues: GpuQueues
     job: Job
     tallies: list[Any]
@@ -101,6 +100,13 @@ class Rings:
 
     def tally(self, number: int = -1) -> Tally:
         return Tally(*struct.unpack("<5Q", self.tallies[number].read()))
+
+
+@dataclass
+class Rings(DrivenRings):
+    """They are served by a software controller that runs."""
+
+    controller: SoftwareController
 
     def bytes_now(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """What the namespace of memory contains."""
@@ -131,7 +137,7 @@ def make_rings(
     job = Job(blocks=size // block_bytes, nsid=nsid, rounds=rounds, lbas=lbas)
     # The controller stops first: that ends every kernel that still waits for it.
     with GpuQueues(gpu, memory, controller.activity) as queues, controller:
-        rings = Rings(gpu, controller, queues, job, [])
+        rings = Rings(gpu, queues, job, [], controller)
         yield rings
         for tally in rings.tallies:
             tally.close()

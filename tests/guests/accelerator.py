@@ -17,13 +17,14 @@ TCG: Final = "tcg,thread=single"
 """Processors of a guest take turns: with a thread each, one meets code that another is just patching, and the
 kernel crashes in one boot of fifteen (QEMU 7.2)."""
 KVM: Final = "kvm"
+_NODE: Final = Path("/dev/kvm")
 _PROBE_S: Final = 20
 _STARTED: Final = "Linux version"
 
 
 def accelerator(emulator: str, kernel: Kernel) -> str:
     """`KVM` where the processor has it and this kernel starts by it, else `TCG`; probed once."""
-    if not has_extensions(Path("/proc/cpuinfo").read_text()):
+    if not has_extensions(Path("/proc/cpuinfo").read_text()) or not _NODE.exists():
         return TCG
     since = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     known = CACHE / f"accelerator-{since}"

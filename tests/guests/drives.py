@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.guests import pattern
+from tests.guests import content, pattern
 from tests.guests.packages import CACHE, locked
 
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -46,6 +46,7 @@ class Namespace:
         faults: what fails.
         metadata: bytes beside each block.
         protection: type of protection information, 0 for none.
+        seed: of `content.blocks`, which a GPU's kernels check: then these are there instead.
     """
 
     size: int
@@ -55,6 +56,7 @@ class Namespace:
     faults: tuple[Fault, ...] = ()
     metadata: int = 0
     protection: int = 0
+    seed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,8 @@ def images(drives: Sequence[Drive], folder: Path) -> list[list[Path]]:
 def _master(index: int, namespace: Namespace) -> Path:
     """The image as it is at first, kept; namespaces of a drive have the same words."""
     count = min(namespace.patterned, namespace.size) // namespace.lba_bytes
-    name = f"{index}-{namespace.size}-{namespace.lba_bytes}-{count}-{namespace.metadata}.img"
+    words_of = f"{index}" if namespace.seed is None else f"seed{namespace.seed}"
+    name = f"{words_of}-{namespace.size}-{namespace.lba_bytes}-{count}-{namespace.metadata}.img"
     folder = CACHE / "images"
     with locked("images"):
         folder.mkdir(exist_ok=True)
@@ -143,11 +146,18 @@ def _master(index: int, namespace: Namespace) -> Path:
             with part.open("wb") as file:
                 step = _AT_ONCE // namespace.lba_bytes
                 for first in range(0, count, step):
-                    words = pattern.blocks(index, first, min(step, count - first), namespace.lba_bytes)
-                    file.write(words.astype("<u8", copy=False).tobytes())
+                    file.write(_words(index, namespace, first, min(step, count - first)))
                 file.truncate(namespace.size)  # QEMU keeps metadata within it, after the blocks
             part.rename(path)
     return path
+
+
+def _words(index: int, namespace: Namespace, first: int, count: int) -> bytes:
+    """What so many blocks hold."""
+    if namespace.seed is not None:
+        return content.blocks(namespace.seed, first, count, namespace.lba_bytes).tobytes()
+    words = pattern.blocks(index, first, count, namespace.lba_bytes)
+    return words.astype("<u8", copy=False).tobytes()
 
 
 def arguments(drives: Sequence[Drive], paths: Sequence[Sequence[Path]]) -> list[str]:

@@ -16,6 +16,8 @@ REPOSITORY: Final = Path(__file__).resolve().parents[2]
 CACHE: Final = Path(os.environ.get("BAMQUERY_GUESTS_CACHE") or REPOSITORY / "build" / "guests")
 """Whatever guests are made of and leave behind; it can be deleted at any time."""
 QEMU: Final = "qemu-system-x86_64"
+CARRIED_QEMU: Final = Path("bin") / QEMU
+"""Where in the cache it is if it came from another machine (carry.py)."""
 _DOWNLOAD_S: Final = 300
 _INSTALL_S: Final = 600
 
@@ -57,7 +59,10 @@ def installed(programs: Sequence[str], packages: Sequence[str]) -> str:
 
 
 def qemu() -> str:
-    """Path of QEMU for x86-64, installed where root may do that."""
+    """Path of QEMU for x86-64, which was carried here, or is installed where root may do that."""
+    carried = CACHE / CARRIED_QEMU
+    if carried.exists():
+        return str(carried)
     return installed([QEMU], ["qemu-system-x86"])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import os
 import shutil
 from collections.abc import Sequence
@@ -15,6 +17,10 @@ from tests.guests.packages import CACHE, REPOSITORY, GuestsUnavailableError, loc
 FOLDER: Final = Path(__file__).parent / "guest"
 FLAGS: Final = ("-std=c++20", "-O2", "-g1", "-pthread", "-static")
 WARNINGS: Final = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror")
+CARRIED: Final = "carried"
+"""The folder of the cache with programs that came from another machine (carry.py), and
+of which sources they were made."""
+SOURCES: Final = "sources"
 
 
 @dataclass(frozen=True)
@@ -29,12 +35,15 @@ class Program:
     flags: tuple[str, ...] = ()
 
     def compiled(self) -> Path:
-        """What an earlier run made of the same text, or made now.
+        """What another machine or an earlier run made of the same text, or made now.
 
         Raises:
             GuestsUnavailableError: there is no compiler.
             subprocess.CalledProcessError: it does not compile.
         """
+        carried = CACHE / CARRIED / self.name
+        if carried.exists() and carried.with_name(SOURCES).read_text() == digest_of_sources():
+            return carried
         compiler = os.environ.get("CXX") or "g++"
         if shutil.which(compiler) is None:
             raise GuestsUnavailableError(f"no {compiler} to compile the guests' programs with")
@@ -63,3 +72,14 @@ def native(*names: str) -> tuple[Path, ...]:
         inside: Sequence[Path] = sorted(path.rglob("*.cpp")) if path.is_dir() else [path.with_suffix(".cpp")]
         found += [each for each in inside if "binding" not in each.stem]
     return tuple(found)
+
+
+@functools.cache
+def digest_of_sources() -> str:
+    """Of all C++ that programs may be made of: told without a compiler."""
+    digest = hashlib.sha256()
+    for folder in ("driver/core", "driver/native", "tests/guests/guest", "tests/native/conformance"):
+        for path in sorted((REPOSITORY / folder).rglob("*.[ch]pp")):
+            digest.update(f"{path.relative_to(REPOSITORY)} {path.stat().st_size}\n".encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()

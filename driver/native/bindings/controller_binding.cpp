@@ -15,6 +15,7 @@
 #include "driver/native/bindings/bindings.hpp"
 #include "driver/native/bindings/buffers.hpp"
 #include "driver/native/controller/drive_profile.hpp"
+#include "driver/native/controller/elsewhere_controller.hpp"
 #include "driver/native/controller/faults.hpp"
 #include "driver/native/controller/software_controller.hpp"
 #include "driver/native/queues/cpu_queue_client.hpp"
@@ -197,6 +198,17 @@ py::object shape_of(const Controller& controller, std::uint32_t nsid) {
                         found->volatile_cache, found->name);
 }
 
+std::shared_ptr<ElsewhereController> make_elsewhere(std::uint32_t nsid, std::uint32_t block_bytes,
+                                                    std::uint64_t blocks, bool writable) {
+  NamespaceShape shape;
+  shape.nsid = nsid;
+  shape.block_bytes = block_bytes;
+  shape.blocks = blocks;
+  shape.bytes = blocks * block_bytes;
+  shape.writable = writable;
+  return std::make_shared<ElsewhereController>(std::move(shape));
+}
+
 void bind_any_controller(py::module_& module) {
   using Unlocked = py::call_guard<py::gil_scoped_release>;
   py::class_<Controller, std::shared_ptr<Controller>>(module, "Controller")
@@ -207,6 +219,11 @@ void bind_any_controller(py::module_& module) {
           "stop", [](Controller& controller, double deadline) { return controller.stop(after(deadline)); },
           py::arg("deadline"), Unlocked())
       .def("recreate_queues", &Controller::recreate_queues, Unlocked());
+
+  py::class_<ElsewhereController, Controller, std::shared_ptr<ElsewhereController>>(module,
+                                                                                    "ElsewhereController")
+      .def(py::init(&make_elsewhere), py::kw_only(), py::arg("nsid"), py::arg("block_bytes"),
+           py::arg("blocks"), py::arg("writable") = false);
 
   py::class_<Controller::Activity>(module, "ControllerActivity").def("end", &Controller::Activity::end);
 }

@@ -8,12 +8,14 @@
 #include <optional>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "driver/native/bindings/bindings.hpp"
+#include "driver/native/bindings/buffers.hpp"
 #include "driver/native/queues/queue_memory.hpp"
 
 namespace py = pybind11;
@@ -79,13 +81,57 @@ std::vector<PairCounts> pool_statistics(const QueueMemory& memory, std::string_v
   return found;
 }
 
+// Memory that Python's objects have, which stay as long as this.
+struct LentMemory {
+  std::optional<ByteView> memory;
+  std::optional<ByteView> registers;
+  std::optional<QueueMemory> queues;
+};
+
+// Doorbells of all pairs, from those of the admin queue on.
+std::size_t register_bytes(const QueueShape& shape, std::uint32_t first_queue) {
+  return (std::size_t{first_queue} + shape.pairs()) * 2 * (std::size_t{4} << shape.doorbell_stride);
+}
+
+std::shared_ptr<QueueMemory> make_memory(const QueueShape& shape, const py::object& memory,
+                                         const py::object& registers, QueuePlace place) {
+  const auto lent = std::make_shared<LentMemory>();
+  const std::size_t needed = QueueMemory::bytes(shape);  // Throws for a shape that cannot be.
+  if (!registers.is_none()) {
+    const std::span<std::byte> found = lent->registers.emplace(registers, true).writable();
+    if (found.size() < register_bytes(shape, place.first_queue) ||
+        reinterpret_cast<std::uintptr_t>(found.data()) % sizeof(std::uint32_t) != 0) {
+      throw py::value_error("queue memory: registers are " +
+                            std::to_string(register_bytes(shape, place.first_queue)) +
+                            " bytes, on a multiple of 4, and there are " + std::to_string(found.size()));
+    }
+    place.doorbells = found.data();
+  }
+  if (memory.is_none()) {
+    lent->queues.emplace(shape);
+    lent->queues->place(place);
+  } else {
+    const std::span<std::byte> found = lent->memory.emplace(memory, true).writable();
+    if (found.size() < needed) {
+      throw py::value_error("queue memory: a memory of this shape is " + std::to_string(needed) +
+                            " bytes, and there are " + std::to_string(found.size()));
+    }
+    if (reinterpret_cast<std::uintptr_t>(found.data()) % kPrpPageBytes != 0) {
+      throw py::value_error("queue memory: the memory must begin on a multiple of 4,096");
+    }
+    lent->queues.emplace(shape, found, place);
+  }
+  return {lent, &*lent->queues};
+}
+
 }  // namespace
 
 void bind_queues(py::module_& module) {
   py::class_<QueueMemory, std::shared_ptr<QueueMemory>>(module, "QueueMemory")
       .def(py::init([](std::uint32_t leased_pairs, std::uint32_t shared_pairs, std::uint32_t depth,
                        std::uint32_t slots, std::uint32_t slot_bytes, std::uint32_t block_bytes,
-                       std::uint32_t doorbell_stride) {
+                       std::uint32_t doorbell_stride, const py::object& memory, const py::object& registers,
+                       std::uint64_t bus, std::uint32_t first_queue, bool read_only) {
              QueueShape shape;
              shape.leased_pairs = leased_pairs;
              shape.shared_pairs = shared_pairs;
@@ -94,11 +140,13 @@ void bind_queues(py::module_& module) {
              shape.slot_bytes = slot_bytes;
              shape.block_bytes = block_bytes;
              shape.doorbell_stride = doorbell_stride;
-             return std::make_shared<QueueMemory>(shape);
+             return make_memory(shape, memory, registers,
+                                {.bus = bus, .first_queue = first_queue, .read_only = read_only});
            }),
            py::kw_only(), py::arg("leased_pairs") = 1, py::arg("shared_pairs") = 1, py::arg("depth") = 256,
            py::arg("slots") = 0, py::arg("slot_bytes") = 4096, py::arg("block_bytes") = 512,
-           py::arg("doorbell_stride") = 4)
+           py::arg("doorbell_stride") = 4, py::arg("memory") = py::none(), py::arg("registers") = py::none(),
+           py::arg("bus") = 0, py::arg("first_queue") = 1, py::arg("read_only") = false)
       .def_property_readonly("leased_pairs", [](const QueueMemory& m) { return m.shape().leased_pairs; })
       .def_property_readonly("shared_pairs", [](const QueueMemory& m) { return m.shape().shared_pairs; })
       .def_property_readonly("depth", [](const QueueMemory& m) { return m.shape().depth; })

@@ -1,69 +1,82 @@
 """A process of the host drives queue pairs that a guest's drive serves, by memory that both see.
 
 Nothing of ours serves here: QEMU's controller fetches entries that another process wrote, and lands data in
-its memory. What drives the rings may be a GPU as well, since the memory is the host's.
+its memory. What drives the rings may be threads of C++ or Python, or a GPU's.
 """
 
 from __future__ import annotations
 
-import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
-from tests.guests.boot import Boot, run
+import pytest
+
+from bamquery.driver.gpu.device import Gpu
+from bamquery.errors import GpuError
+from tests.guests.boot import Boot
 from tests.guests.checks import unavailable
 from tests.guests.drives import drive
-from tests.guests.machine import Machine
+from tests.guests.host.drive_rings import CHECKS
+from tests.guests.host.shared_rings import RingShape
 from tests.guests.packages import GuestsUnavailableError
 from tests.guests.programs import FOLDER, Program, native
-from tests.guests.results import parse
-from tests.guests.steps import program
-from tests.guests.verdicts import declared, verdict
+from tests.guests.ring_boot import MEMORY_FOLDER, faults, python_command, ring_boot, run_beside
 
 READS = 1000
-"""Of each of the host's threads."""
-MEMORY_MB = 16
-DRIVE = drive("64M", 512)
-SOURCES = native("queues/queue_memory", "status_text")
-SERVE = Program((FOLDER / "serve_rings.cpp", *native("nvme"), *SOURCES))
-HOST = Program((FOLDER.parent / "host" / "drive_rings.cpp", *native("queues/cpu_queue_client"), *SOURCES))
-SERVED = ("memory", "served", "done", "stopped")
-DRIVEN = (
-    "mapped",
-    "served",
-    "reads",
-    "beyond-the-end",
-    "no-such-namespace",
-    "after-errors",
-    "no-write",
-    "rings",
+"""Of each of the threads of C++."""
+READS_OF_PYTHON = 12_000
+READS_OF_A_GPU = 1_000_000
+SEED = 7
+HOST = Program(
+    (
+        FOLDER.parent / "host" / "drive_rings.cpp",
+        *native("queues/cpu_queue_client", "queues/queue_memory", "status_text"),
+    )
 )
 
 
-def boot_of(memory: Path) -> Boot:
-    """A guest with the memory as that of a PCI device."""
-    shared = f"memory-backend-file,id=shared,mem-path={memory},size={MEMORY_MB}M,share=on"
-    device = "ivshmem-plain,memdev=shared,addr=0x1e"
-    machine = Machine(options=("-object", shared, "-device", device))
-    step = program("serve", SERVE, DRIVE.address_at(0), "0000:00:1e.0", checks=SERVED, seconds=130)
-    return Boot("shared-rings", (DRIVE,), (step,), machine=machine)
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    """A place for the file that both see, on no disk."""
+    with tempfile.TemporaryDirectory(dir=MEMORY_FOLDER) as folder:
+        yield Path(folder) / "memory"
 
 
-def test_the_host_drives_a_guests_drive(tmp_path: Path) -> None:
-    memory = tmp_path / "memory"
-    with memory.open("wb") as file:
-        file.truncate(MEMORY_MB << 20)
-    boot = boot_of(memory)
+def require(boot: Boot, command: list[str | Path], record: object) -> None:
+    """The guest and the process beside it give all results that they have to, and all are good."""
     try:
-        host = subprocess.Popen([HOST.compiled(), memory, str(READS)], stdout=subprocess.PIPE, text=True)
-        try:
-            outcome = run(boot)
-            said, _ = host.communicate(timeout=10)
-        finally:
-            host.kill()
+        outcome, results, said = run_beside(boot, command)
     except GuestsUnavailableError as error:
         unavailable(str(error))
-    for check in declared(boot):
-        found = verdict(boot, outcome, check)
-        assert found.kind == "ok", f"{check}: {found.words}\n{said}"
-    results = parse(f"begin host 0\n{said}end host {host.returncode} 0\n")["host"].results
-    assert {result.name: result.kind for result in results} == dict.fromkeys(DRIVEN, "ok"), said
+    wrong = faults(boot, outcome, results, CHECKS)
+    assert not wrong, "\n".join([*wrong, said])
+    record("guest", f"{boot.name}: {results['reads'].detail}")
+
+
+def test_threads_of_cxx(memory: Path, record_property: object) -> None:
+    boot = ring_boot("shared-rings", memory, RingShape(), drive("64M", 512), 120)
+    require(boot, [compiled(HOST), memory, str(READS)], record_property)
+
+
+def test_threads_of_python(memory: Path, record_property: object) -> None:
+    boot = ring_boot("shared-rings-python", memory, RingShape(), drive("64M", 512, seed=SEED), 120)
+    require(boot, python_command(memory, READS_OF_PYTHON, "cpu", SEED), record_property)
+
+
+@pytest.mark.gpu
+def test_threads_of_a_gpu(memory: Path, record_property: object) -> None:
+    try:
+        Gpu().close()
+    except GpuError as error:
+        pytest.skip(str(error))
+    shape = RingShape(leased_pairs=16, shared_pairs=8)
+    boot = ring_boot("shared-rings-gpu", memory, shape, drive("64M", 512, seed=SEED), 400)
+    require(boot, python_command(memory, READS_OF_A_GPU, "cuda:0", SEED), record_property)
+
+
+def compiled(program: Program) -> Path:
+    try:
+        return program.compiled()
+    except GuestsUnavailableError as error:
+        unavailable(str(error))

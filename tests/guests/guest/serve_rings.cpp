@@ -1,12 +1,13 @@
 // A drive serves rings that lie in memory of another device, whose other end is the host's: nothing in the
 // guest issues a command, it passes doorbells on. Arguments: addresses of the drive and of the memory's
-// device.
+// device; leased pairs, shared pairs, their depth, bytes of a slot; seconds that the host may take.
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <exception>
 #include <span>
 #include <string>
@@ -22,10 +23,6 @@ using namespace bamquery;
 using guests::check;
 using guests::SharedRings;
 using guests::Stage;
-
-constexpr QueueShape kShape{
-    .leased_pairs = 4, .shared_pairs = 2, .depth = 64, .slots = 63, .slot_bytes = 16384};
-constexpr int kPatience = 120;
 
 // The device's memory as this process sees it.
 std::span<std::byte> device_memory(const std::string& address) {
@@ -43,14 +40,14 @@ std::span<std::byte> device_memory(const std::string& address) {
   return {static_cast<std::byte*>(mapped), size};
 }
 
-int serve(const char* drive_address, const char* memory_address) {
+int serve(const char* drive_address, const char* memory_address, const QueueShape& shape, int patience) {
   const std::span<std::byte> memory = device_memory(memory_address);
-  if (!check(memory.size() >= SharedRings::kPage + QueueMemory::bytes(kShape), "memory",
+  if (!check(memory.size() >= SharedRings::kPage + QueueMemory::bytes(shape), "memory",
              "%zu bytes that the host sees", memory.size())) {
     return 1;
   }
   const std::shared_ptr<NvmeDrive> drive = NvmeDrive::open(vfio::open_device(drive_address));
-  QueueMemory queues(kShape, memory.subspan(SharedRings::kPage));
+  QueueMemory queues(shape, memory.subspan(SharedRings::kPage));
   NvmeController controller(drive, queues, DoorbellKind::kForwarded);
   const Controller::Activity activity = controller.activity();
   const auto space = controller.shape_of(1);
@@ -58,12 +55,13 @@ int serve(const char* drive_address, const char* memory_address) {
 
   SharedRings& rings = guests::shared_rings(memory.data());
   rings.nsid = space->nsid;
-  rings.shape = kShape;
+  rings.shape = shape;
   rings.bus = queues.bus(queues.address());
   rings.queue = controller.first_queue();
   rings.blocks = space->blocks;
-  rings.stage.store(Stage::kServed, std::memory_order_release);
-  const bool done = guests::await(rings, Stage::kDone, kPatience);
+  Stage before = Stage::kNothing;  // The host may have given up already: then it is done.
+  rings.stage.compare_exchange_strong(before, Stage::kServed, std::memory_order_acq_rel);
+  const bool done = guests::await(rings, Stage::kDone, patience);
   check(done, "done", "the host said so, after %llu doorbells",
         static_cast<unsigned long long>(controller.doorbell_writes().value_or(0)));
   check(controller.stop(Deadline::in(5'000'000'000)), "stopped", "queue pairs are deleted");
@@ -73,9 +71,18 @@ int serve(const char* drive_address, const char* memory_address) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count < 3) return 2;
+  if (count < 8) return 2;
+  const auto number = [&](int place) {
+    return static_cast<std::uint32_t>(std::strtoul(arguments[place], nullptr, 10));
+  };
+  QueueShape shape;
+  shape.leased_pairs = number(3);
+  shape.shared_pairs = number(4);
+  shape.depth = number(5);
+  shape.slots = shape.depth - 1;
+  shape.slot_bytes = number(6);
   try {
-    return serve(arguments[1], arguments[2]);
+    return serve(arguments[1], arguments[2], shape, static_cast<int>(number(7)));
   } catch (const std::exception& error) {
     check(false, "served", "%s", error.what());
     return 1;

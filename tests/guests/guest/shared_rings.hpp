@@ -1,5 +1,6 @@
 // Rings that a guest's drive serves, and a process of the host drives: what each says to the other, in the
-// first page of memory that both see. Queue pairs begin with the second.
+// first page of memory that both see. Queue pairs begin with the second. tests/guests/host/shared_rings.py
+// has the same for Python.
 #pragma once
 
 #include <atomic>
@@ -19,11 +20,12 @@ struct SharedRings {
   std::atomic<Stage> stage;  ///< What stands before it was written before.
   std::uint32_t nsid;
   bamquery::QueueShape shape;
-  std::uint64_t bus;     ///< What the drive calls the second page.
   std::uint32_t queue;   ///< Number of the first pair.
+  std::uint64_t bus;     ///< What the drive calls the second page.
   std::uint64_t blocks;  ///< Of the namespace.
 };
-static_assert(sizeof(SharedRings) <= SharedRings::kPage);
+static_assert(sizeof(SharedRings) == 56 && offsetof(SharedRings, shape) == 8 &&
+              offsetof(SharedRings, queue) == 36 && offsetof(SharedRings, bus) == 40);
 
 inline SharedRings& shared_rings(std::byte* memory) { return *reinterpret_cast<SharedRings*>(memory); }
 

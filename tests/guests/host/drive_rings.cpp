@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "driver/native/controller/controller.hpp"
+#include "driver/native/controller/elsewhere_controller.hpp"
 #include "driver/native/errors.hpp"
 #include "driver/native/queues/cpu_queue_client.hpp"
 #include "pattern.hpp"
@@ -31,28 +31,6 @@ using guests::Stage;
 constexpr int kPatience = 100;
 constexpr std::uint64_t kDeadlineNs = 20'000'000'000;
 constexpr std::uint32_t kThreads = 4;
-
-// Who serves is elsewhere.
-class ElsewhereController final : public Controller {
- public:
-  explicit ElsewhereController(const SharedRings& rings)
-      : shape_{
-            rings.nsid, rings.shape.block_bytes, rings.blocks, rings.blocks * rings.shape.block_bytes, false,
-            true,       "the guest's drive"} {}
-
-  std::optional<NamespaceShape> shape_of(std::uint32_t nsid) const override {
-    return nsid == shape_.nsid ? std::optional(shape_) : std::nullopt;
-  }
-  bool service(std::uint32_t, std::uint64_t) override { return false; }
-  void wake() override {}
-  bool stop(Deadline) override { return true; }
-  void recreate_queues() override {}
-
- private:
-  void change_activity(int) override {}
-
-  NamespaceShape shape_;
-};
 
 std::span<std::byte> mapped(const char* path) {
   const int file = open(path, O_RDWR | O_CLOEXEC);
@@ -108,7 +86,8 @@ int drive(std::span<std::byte> memory, std::uint64_t reads) {
   if (!check(guests::await(rings, Stage::kServed, kPatience), "served", "by the guest")) return 1;
   QueueMemory queues(rings.shape, memory.subspan(SharedRings::kPage),
                      {.bus = rings.bus, .first_queue = rings.queue, .read_only = true});
-  ElsewhereController controller(rings);
+  ElsewhereController controller({rings.nsid, rings.shape.block_bytes, rings.blocks,
+                                  rings.blocks * rings.shape.block_bytes, false, true, "the guest's drive"});
   CpuQueueClient client(queues, controller);
 
   std::atomic<std::uint64_t> wrong{0}, failed{0};

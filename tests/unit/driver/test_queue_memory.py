@@ -1,11 +1,16 @@
 """Queue memory as Python sees it: its shape, and the pools it makes for another side's addresses."""
 
+import mmap
 import struct
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from bamquery._native import QueueMemory
+from bamquery._native import CpuQueueClient, ElsewhereController, QueueMemory
+from bamquery.driver.software_controller import SoftwareController
+from bamquery.errors import NvmeError
 
 PAIR_VIEW = struct.Struct("<8Q5IHxx")
 POOL_VIEW = struct.Struct("<3Q3Ixxxx")
@@ -73,3 +78,85 @@ def test_bytes_of_another_pool_are_refused() -> None:
         large.pool_statistics(view, contents)
     with pytest.raises(ValueError, match="not the bytes of a pool"):
         small.pool_statistics(view[:-1], contents)
+
+
+SMALL = {"leased_pairs": 1, "shared_pairs": 1, "depth": 8, "slot_bytes": 16384}
+READ_ONLY_AT = PAIR_VIEW.size - 2
+
+
+def lent(size: int = QueueMemory(**SMALL).size) -> mmap.mmap:
+    return mmap.mmap(-1, size)
+
+
+def test_it_lies_in_memory_that_somebody_else_has() -> None:
+    memory = lent()
+    address = np.frombuffer(memory, np.uint8).ctypes.data
+    queues = QueueMemory(**SMALL, memory=memory, bus=0x5000, first_queue=3, read_only=True)
+    assert (queues.address, queues.size) == (address, len(memory))
+    _, contents = queues.make_pool(RINGS, POOL)
+    fields = PAIR_VIEW.unpack_from(contents, PAIR_VIEW.size)
+    assert fields[5] - 0x5000 == fields[4] - RINGS  # landing buffers, as both sides have them
+    assert fields[12 + 1] == 4  # the second pair's number
+    assert contents[PAIR_VIEW.size + READ_ONLY_AT] == 1
+    assert contents[READ_ONLY_AT] == 1
+
+
+def test_it_keeps_the_memory() -> None:
+    memory = lent()
+    queues = QueueMemory(**SMALL, memory=memory)
+    with pytest.raises(BufferError):
+        memory.close()
+    del queues
+    memory.close()
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ({"memory": lent()[:-1]}, None),
+        ({"memory": memoryview(lent())[:-1]}, r"a memory of this shape is \d+ bytes, and there are \d+"),
+        ({"memory": memoryview(lent(1 << 20))[8:]}, "must begin on a multiple of 4,096"),
+        ({"memory": lent(), "bus": 100}, "the bus address is 100, must be a multiple of 4,096"),
+        ({"memory": lent(), "bus": (1 << 64) - 4096}, "so that the memory ends below"),
+        ({"memory": lent(), "first_queue": 0}, "the first queue is 0"),
+        ({"first_queue": 65534}, "the first queue is 65534"),
+        ({"registers": bytearray(8)}, r"registers are 384 bytes, on a multiple of 4, and there are 8"),
+    ],
+)
+def test_a_place_that_cannot_be_says_why(place: dict[str, Any], said: str | None) -> None:
+    with pytest.raises(BufferError if said is None else ValueError, match=said):  # bytes cannot be written
+        QueueMemory(**SMALL, **place)
+
+
+def test_no_pool_is_made_for_a_drives_registers() -> None:
+    queues = QueueMemory(**SMALL, registers=bytearray(4096))
+    with pytest.raises(ValueError, match="the drive's doorbells are not for another processor to write to"):
+        queues.make_pool(RINGS, POOL)
+
+
+def test_a_controller_serves_what_another_map_of_a_file_is_driven_by(tmp_path: Path) -> None:
+    path = tmp_path / "memory"
+    path.write_bytes(bytes(lent()))
+    with path.open("r+b") as file:
+        theirs, ours = (mmap.mmap(file.fileno(), 0) for _ in range(2))
+    served = QueueMemory(**SMALL, memory=theirs)
+    controller = SoftwareController(served)
+    nsid = controller.add_memory(1 << 20)
+    words = np.arange(1 << 17, dtype=np.uint64)
+    np.frombuffer(controller.contents(nsid), np.uint64)[:] = words
+    with controller, controller.activity():
+        driven = QueueMemory(**SMALL, memory=ours, bus=served.address, read_only=True)
+        elsewhere = ElsewhereController(nsid=nsid, block_bytes=512, blocks=2048)
+        client = CpuQueueClient(driven, elsewhere)
+        read = np.zeros(12800, np.uint64)  # by PRP lists that name the other map's addresses
+        client.read(nsid, 7, read, 10.0)
+        assert np.array_equal(read, words[7 * 64 :][: read.size])
+        with pytest.raises(NvmeError, match="read failed"):
+            client.read(nsid, 2048, read, 10.0)
+        with pytest.raises(NvmeError, match="takes no writes"):
+            client.write(nsid, 0, read, 10.0)
+        assert elsewhere.shape_of(nsid) == (nsid, 512, 2048, 1 << 20, False, True, "")
+        assert elsewhere.shape_of(nsid + 1) is None
+        assert not elsewhere.stop(0.0)
+        with pytest.raises(RuntimeError, match="who has it creates its queues"):
+            elsewhere.recreate_queues()

@@ -1,9 +1,12 @@
 """Queue pairs for a GPU, on a CUDA that is made of Python: who owns what, when, and what errors say."""
 
+import mmap
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bamquery._native import QueueMemory
@@ -51,6 +54,25 @@ def test_the_pool_lies_on_the_gpu_and_the_rings_are_pinned(cuda: FakeCuda) -> No
         _, contents = memory.make_pool(memory.address, pairs)
         assert bytes(cuda.memory[pairs]) == contents
         assert queues.statistics() == [FRESH] * 3
+
+
+def test_rings_in_a_files_map_are_pinned_where_they_are(cuda: FakeCuda, tmp_path: Path) -> None:
+    path = tmp_path / "memory"
+    path.write_bytes(bytes(1 << 20))
+    with path.open("r+b") as file:
+        mapped = mmap.mmap(file.fileno(), 0)
+    memory = QueueMemory(depth=8, memory=memoryview(mapped)[4096:], bus=1 << 32)
+    pinned: list[int] = []
+    cuda.answer_cuMemHostRegister = lambda address, size, flags: pinned.extend((address, size)) or ()
+    with Gpu() as gpu, GpuQueues(gpu, memory, nullcontext):
+        assert pinned == [np.frombuffer(mapped, np.uint8).ctypes.data + 4096, memory.size]
+
+
+def test_what_only_this_process_can_write_to_is_no_gpus(cuda: FakeCuda) -> None:
+    memory = QueueMemory(registers=bytearray(4096))
+    with Gpu() as gpu, pytest.raises(ValueError, match="not for another processor"):
+        GpuQueues(gpu, memory, nullcontext)
+    assert cuda.calls.count("cuMemHostRegister") == cuda.calls.count("cuMemHostUnregister") == 1
 
 
 def test_kernels_end_before_memory_goes_and_pins_go_last(cuda: FakeCuda) -> None:

@@ -909,9 +909,10 @@ class QueueMemory:
 
     ValueError: a shape or a place that cannot be. Pairs to lease come first; `slots` 0 are as many as the
     depth allows. It lies in `memory`, zeros from a page's start on, where that is given, and keeps it: a map
-    of a file, say, that a controller in another process serves. `registers` are a drive's from 1000h on, its
-    doorbells; without them these are in the memory. `bus` is what the controller calls the memory's address,
-    0 for the same; `first_queue` the number of its first pair. Pairs that are `read_only` refuse writes.
+    of a file, say, that a controller in another process serves. `doorbells` are a drive's, laid out like its
+    registers from 1000h on, which they are where `registers` says so; without them these are in the memory.
+    `bus` is what the controller calls the memory's address, 0 for the same; `first_queue` the number of its
+    first pair. Pairs that are `read_only` refuse writes.
     """
 
     def __init__(
@@ -925,7 +926,8 @@ class QueueMemory:
         block_bytes: int = 512,
         doorbell_stride: int = 4,
         memory: Buffer | None = None,
-        registers: Buffer | None = None,
+        doorbells: Buffer | None = None,
+        registers: bool = False,
         bus: int = 0,
         first_queue: int = 1,
         read_only: bool = False,
@@ -962,11 +964,15 @@ class QueueMemory:
     def pool_bytes(self) -> int:
         """Bytes of memory that a pool's users share: views and flags."""
 
-    def make_pool(self, rings: int, pool: int) -> tuple[bytes, bytes]:
+    @property
+    def drive_doorbells(self) -> tuple[int, int, bool] | None:
+        """Of doorbells that are a drive's: address, bytes, and whether they are registers."""
+
+    def make_pool(self, rings: int, pool: int, doorbells: int | None = None) -> tuple[bytes, bytes]:
         """A QueuePoolView, and what must lie at address `pool` (a multiple of 128), of `pool_bytes`.
 
-        Both addresses are the running side's: `rings` is where it sees this memory. Rings must be fresh.
-        ValueError: the doorbells are a drive's registers, which only this process can write to.
+        Addresses are the running side's: `rings` is where it sees this memory, `doorbells` those of a drive,
+        where they are not in it. Rings must be fresh. ValueError: doorbells are missing, or in the memory.
         """
 
     def pool_statistics(self, view: bytes, contents: bytes) -> list[tuple[int, int, int, int, int, bool]]:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from bamquery.driver.doctor.finding import Finding, Level
 from bamquery.driver.doctor.pcie import read_link
 from bamquery.driver.machine import Machine, gib
+from bamquery.driver.nvme.gpu_doorbells import gpu_doorbells
 
 _NEEDED_DRIVER: Final = 580
 """The first that runs CUDA 13."""
@@ -97,7 +98,10 @@ def _device(machine: Machine, device: Path) -> Iterator[Finding]:
         "numa_node": machine.number(device / "numa_node"),
     }
     if bound == "nvidia":
-        yield Finding("GPU", Level.OK, f"{name} at {address}", values=values)
+        doorbells = gpu_doorbells(address, machine)
+        values |= {"doorbells": doorbells.kind, "doorbells_reason": doorbells.reason}
+        found = f"{name} at {address}; drives' doorbells: {doorbells.kind}, since {doorbells.reason}"
+        yield Finding("GPU", Level.OK, found, values=values)
     else:
         yield Finding(
             "GPU",

@@ -103,7 +103,9 @@ class PinnedMemory(Closeable):
         api = gpu.cuda.api
         gpu.enter()
         flags = api.CU_MEMHOSTREGISTER_DEVICEMAP | api.CU_MEMHOSTREGISTER_PORTABLE
-        what = f"pin {size:,} bytes (their limit is the memory there is, and in containers memlock: ulimit -l)"
+        what = (
+            f"pin {size:,} bytes (their limit is the memory there is, and in containers memlock: ulimit -l)"
+        )
         if read_only:
             flags |= api.CU_MEMHOSTREGISTER_READ_ONLY
         if registers:

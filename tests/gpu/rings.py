@@ -122,7 +122,7 @@ def make_rings(
     direct: bool = False,
     rounds: int = 16,
     lbas: int = 1,
-    **shape: int,
+    **shape: Any,
 ) -> Iterator[Rings]:
     """Fill a namespace (of memory, or `file`) with the content of SEED and put it behind queue pairs."""
     memory = QueueMemory(**shape)

@@ -1,5 +1,6 @@
 """Queue pairs driven by a GPU's threads: every byte compared, every fault of the controller met."""
 
+import mmap
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,6 +11,7 @@ import pytest
 
 from bamquery.driver.faults import Fault, Opcode
 from bamquery.driver.gpu.device import Gpu
+from bamquery.driver.gpu.memory import PinnedMemory
 from bamquery.errors import GpuError, NvmeError, StorageError
 from tests.gpu.rings import SEED, Mode, Rings, content, make_rings
 
@@ -82,6 +84,28 @@ def test_rings_of_any_depth_wrap_and_fill(
         tally = rings.run(kernel, grid=6, block=64, deadline_s=60.0)
         assert tally.sound, tally
         assert tally.commands == 6 * 64 * rings.job.rounds
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("registers", [False, True])
+def test_doorbells_lie_elsewhere(
+    gpu: Gpu, rounds: Callable[[int], int], monkeypatch: pytest.MonkeyPatch, kernel: str, *, registers: bool
+) -> None:
+    """Written as a drive's registers are, too, though memory is all there is to write to."""
+    pin = gpu.pin
+
+    def pin_as_memory(owner: object, address: int, size: int, **_: bool) -> PinnedMemory:
+        return pin(owner, address, size)
+
+    monkeypatch.setattr(gpu, "pin", pin_as_memory)
+    shape = {"leased_pairs": 3, "shared_pairs": 2, "depth": 64}
+    doorbells = mmap.mmap(-1, 4096)
+    with make_rings(gpu, rounds=rounds(32), doorbells=doorbells, registers=registers, **shape) as rings:
+        assert rings.queues.memory.drive_doorbells is not None
+        tally = rings.run(kernel, grid=8, block=96)
+        assert tally.sound, tally
+        assert tally.commands == 8 * 96 * rings.job.rounds
+        assert np.frombuffer(doorbells, np.uint32).any()
 
 
 @pytest.mark.parametrize("block", [64, 160])

@@ -170,6 +170,7 @@ inline void access(const void*, bool) {
   if (warps::ThreadBlock::in_lane() && warps::ThreadBlock::current().draw(4) == 0) Fiber::yield();
 }
 inline void pause() { Fiber::yield(); }
+inline void fence() {}
 /// Steps of the block.
 inline std::uint64_t now_ns() {
   return warps::ThreadBlock::in_lane() ? warps::ThreadBlock::current().now() : 0;

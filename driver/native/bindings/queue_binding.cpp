@@ -84,25 +84,25 @@ std::vector<PairCounts> pool_statistics(const QueueMemory& memory, std::string_v
 // Memory that Python's objects have, which stay as long as this.
 struct LentMemory {
   std::optional<ByteView> memory;
-  std::optional<ByteView> registers;
+  std::optional<ByteView> doorbells;
   std::optional<QueueMemory> queues;
 };
 
 // Doorbells of all pairs, from those of the admin queue on.
-std::size_t register_bytes(const QueueShape& shape, std::uint32_t first_queue) {
+std::size_t doorbell_bytes(const QueueShape& shape, std::uint32_t first_queue) {
   return (std::size_t{first_queue} + shape.pairs()) * 2 * (std::size_t{4} << shape.doorbell_stride);
 }
 
 std::shared_ptr<QueueMemory> make_memory(const QueueShape& shape, const py::object& memory,
-                                         const py::object& registers, QueuePlace place) {
+                                         const py::object& doorbells, QueuePlace place) {
   const auto lent = std::make_shared<LentMemory>();
   const std::size_t needed = QueueMemory::bytes(shape);  // Throws for a shape that cannot be.
-  if (!registers.is_none()) {
-    const std::span<std::byte> found = lent->registers.emplace(registers, true).writable();
-    if (found.size() < register_bytes(shape, place.first_queue) ||
+  if (!doorbells.is_none()) {
+    const std::span<std::byte> found = lent->doorbells.emplace(doorbells, true).writable();
+    if (found.size() < doorbell_bytes(shape, place.first_queue) ||
         reinterpret_cast<std::uintptr_t>(found.data()) % sizeof(std::uint32_t) != 0) {
-      throw py::value_error("queue memory: registers are " +
-                            std::to_string(register_bytes(shape, place.first_queue)) +
+      throw py::value_error("queue memory: doorbells are " +
+                            std::to_string(doorbell_bytes(shape, place.first_queue)) +
                             " bytes, on a multiple of 4, and there are " + std::to_string(found.size()));
     }
     place.doorbells = found.data();
@@ -130,8 +130,8 @@ void bind_queues(py::module_& module) {
   py::class_<QueueMemory, std::shared_ptr<QueueMemory>>(module, "QueueMemory")
       .def(py::init([](std::uint32_t leased_pairs, std::uint32_t shared_pairs, std::uint32_t depth,
                        std::uint32_t slots, std::uint32_t slot_bytes, std::uint32_t block_bytes,
-                       std::uint32_t doorbell_stride, const py::object& memory, const py::object& registers,
-                       std::uint64_t bus, std::uint32_t first_queue, bool read_only) {
+                       std::uint32_t doorbell_stride, const py::object& memory, const py::object& doorbells,
+                       bool registers, std::uint64_t bus, std::uint32_t first_queue, bool read_only) {
              QueueShape shape;
              shape.leased_pairs = leased_pairs;
              shape.shared_pairs = shared_pairs;
@@ -140,12 +140,16 @@ void bind_queues(py::module_& module) {
              shape.slot_bytes = slot_bytes;
              shape.block_bytes = block_bytes;
              shape.doorbell_stride = doorbell_stride;
-             return make_memory(shape, memory, registers,
-                                {.bus = bus, .first_queue = first_queue, .read_only = read_only});
+             return make_memory(shape, memory, doorbells,
+                                {.bus = bus,
+                                 .registers = registers,
+                                 .first_queue = first_queue,
+                                 .read_only = read_only});
            }),
            py::kw_only(), py::arg("leased_pairs") = 1, py::arg("shared_pairs") = 1, py::arg("depth") = 256,
            py::arg("slots") = 0, py::arg("slot_bytes") = 4096, py::arg("block_bytes") = 512,
-           py::arg("doorbell_stride") = 4, py::arg("memory") = py::none(), py::arg("registers") = py::none(),
+           py::arg("doorbell_stride") = 4, py::arg("memory") = py::none(), py::arg("doorbells") = py::none(),
+           py::arg("registers") = false,
            py::arg("bus") = 0, py::arg("first_queue") = 1, py::arg("read_only") = false)
       .def_property_readonly("leased_pairs", [](const QueueMemory& m) { return m.shape().leased_pairs; })
       .def_property_readonly("shared_pairs", [](const QueueMemory& m) { return m.shape().shared_pairs; })

@@ -31,6 +31,10 @@ class Parameter(NamedTuple):
     size: int
 
 
+IO_MEMORY = 4
+"""CU_MEMHOSTREGISTER_IOMEMORY"""
+
+
 class FakeCuda:
     """What tests set (attributes) and look at (`calls`)."""
 
@@ -130,6 +134,7 @@ class FakeCuda:
         ]:
             setattr(api, name, SimpleNamespace(**{member: Flag.PLAIN}))
         api.CU_MEMHOSTREGISTER_DEVICEMAP, api.CU_MEMHOSTREGISTER_PORTABLE = 2, 1  # type: ignore[attr-defined]
+        api.CU_MEMHOSTREGISTER_IOMEMORY = IO_MEMORY  # type: ignore[attr-defined]
         core = ModuleType("cuda.core")
         core.Device = lambda ordinal: SimpleNamespace(  # type: ignore[attr-defined]
             compute_capability=self.capability,

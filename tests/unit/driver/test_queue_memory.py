@@ -82,6 +82,7 @@ def test_bytes_of_another_pool_are_refused() -> None:
 
 SMALL = {"leased_pairs": 1, "shared_pairs": 1, "depth": 8, "slot_bytes": 16384}
 READ_ONLY_AT = PAIR_VIEW.size - 2
+REGISTERS_AT = PAIR_VIEW.size - 1
 
 
 def lent(size: int = QueueMemory(**SMALL).size) -> mmap.mmap:
@@ -120,7 +121,8 @@ def test_it_keeps_the_memory() -> None:
         ({"memory": lent(), "bus": (1 << 64) - 4096}, "so that the memory ends below"),
         ({"memory": lent(), "first_queue": 0}, "the first queue is 0"),
         ({"first_queue": 65534}, "the first queue is 65534"),
-        ({"registers": bytearray(8)}, r"registers are 384 bytes, on a multiple of 4, and there are 8"),
+        ({"registers": True}, "registers are a drive's, and none are named"),
+        ({"doorbells": bytearray(8)}, r"doorbells are 384 bytes, on a multiple of 4, and there are 8"),
     ],
 )
 def test_a_place_that_cannot_be_says_why(place: dict[str, Any], said: str | None) -> None:
@@ -128,10 +130,21 @@ def test_a_place_that_cannot_be_says_why(place: dict[str, Any], said: str | None
         QueueMemory(**SMALL, **place)
 
 
-def test_no_pool_is_made_for_a_drives_registers() -> None:
-    queues = QueueMemory(**SMALL, registers=bytearray(4096))
-    with pytest.raises(ValueError, match="the drive's doorbells are not for another processor to write to"):
+@pytest.mark.parametrize("registers", [False, True])
+def test_a_pool_has_a_drives_doorbells_where_the_other_side_has_them(*, registers: bool) -> None:
+    doorbells = bytearray(4096)
+    queues = QueueMemory(**SMALL, doorbells=doorbells, registers=registers, first_queue=2)
+    stride = 4 << 4
+    address = np.frombuffer(doorbells, np.uint8).ctypes.data
+    assert queues.drive_doorbells == (address, 7 * stride + 4, registers)
+    with pytest.raises(ValueError, match="say where the GPU has them"):
         queues.make_pool(RINGS, POOL)
+    _, contents = queues.make_pool(RINGS, POOL, 0x700000)
+    assert PAIR_VIEW.unpack_from(contents)[2:4] == (0x700000 + 4 * stride, 0x700000 + 5 * stride)
+    assert contents[REGISTERS_AT] == registers
+    with pytest.raises(ValueError, match="doorbells lie in it"):
+        QueueMemory(**SMALL).make_pool(RINGS, POOL, 0x700000)
+    assert QueueMemory(**SMALL).drive_doorbells is None
 
 
 def test_a_controller_serves_what_another_map_of_a_file_is_driven_by(tmp_path: Path) -> None:

@@ -15,7 +15,10 @@ from tests.unit.driver.doctor.fake_machine import GPU, SERVER, make
 def test_a_gpu(tmp_path: Path) -> None:
     device, link, driver = check_gpus(make(tmp_path))
     assert {finding.level for finding in (device, link, driver)} == {Level.OK}
-    assert device.found == "NVIDIA H200 at 0000:41:00.0"
+    assert device.found == (
+        "NVIDIA H200 at 0000:41:00.0; drives' doorbells: registers, since no IOMMU translates what it stores"
+    )
+    assert device.values["doorbells"] == "registers"
     assert device.values["numa_node"] == 1
     assert link.found == "32 GT/s x16, 63.0 GB/s"
     assert driver.found == "580.82.07, open kernel modules"

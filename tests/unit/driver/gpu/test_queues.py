@@ -16,7 +16,7 @@ from bamquery.driver.gpu import wait as gpu_wait
 from bamquery.driver.gpu.device import Gpu
 from bamquery.driver.gpu.queues import GpuQueues, PairStatistics
 from bamquery.errors import GpuError, NvmeError
-from tests.unit.driver.fake_cuda import FakeCuda, Result
+from tests.unit.driver.fake_cuda import IO_MEMORY, FakeCuda, Result
 
 FRESH = PairStatistics(0, 0, 0, 0, 0, broken=False)
 
@@ -68,11 +68,41 @@ def test_rings_in_a_files_map_are_pinned_where_they_are(cuda: FakeCuda, tmp_path
         assert pinned == [np.frombuffer(mapped, np.uint8).ctypes.data + 4096, memory.size]
 
 
-def test_what_only_this_process_can_write_to_is_no_gpus(cuda: FakeCuda) -> None:
-    memory = QueueMemory(registers=bytearray(4096))
-    with Gpu() as gpu, pytest.raises(ValueError, match="not for another processor"):
+@pytest.mark.parametrize("registers", [False, True])
+def test_a_drives_doorbells_are_mapped_for_the_gpu(cuda: FakeCuda, *, registers: bool) -> None:
+    pages = mmap.mmap(-1, 8192)
+    at = np.frombuffer(pages, np.uint8).ctypes.data
+    memory = QueueMemory(doorbells=pages, registers=registers)
+    pinned: list[tuple[int, int, bool]] = []
+
+    def register(address: int, size: int, flags: int) -> tuple[()]:
+        pinned.append((address, size, bool(flags & IO_MEMORY)))
+        return ()
+
+    cuda.answer_cuMemHostRegister = register
+    cuda.answer_cuMemHostGetDevicePointer = lambda address, _: (address + (1 << 45),)
+    with Gpu() as gpu, GpuQueues(gpu, memory, nullcontext) as queues:
+        assert pinned == [(memory.address, memory.size, False), (at, 4096, registers)]
+        pairs = struct.unpack_from("<Q", queues.view)[0]
+        tail, head = struct.unpack_from("<2Q", bytes(cuda.memory[pairs]), 16)
+        assert (tail, head) == (at + (1 << 45) + 128, at + (1 << 45) + 192)
+        queues.renew()
+        assert struct.unpack_from("<2Q", bytes(cuda.memory[pairs]), 16) == (tail, head)
+    assert cuda.calls.count("cuMemHostUnregister") == 2
+
+
+def test_registers_that_a_gpu_cannot_have_say_what_does_without(cuda: FakeCuda) -> None:
+    memory = QueueMemory(doorbells=mmap.mmap(-1, 4096), registers=True)
+
+    def register(_address: int, _size: int, flags: int) -> tuple[()]:
+        if flags & IO_MEMORY == 0:
+            cuda.fails.add("cuMemHostRegister")  # from now on
+        return ()
+
+    cuda.answer_cuMemHostRegister = register
+    with Gpu() as gpu, pytest.raises(GpuError, match="doorbells='forwarded' does without"):
         GpuQueues(gpu, memory, nullcontext)
-    assert cuda.calls.count("cuMemHostRegister") == cuda.calls.count("cuMemHostUnregister") == 1
+    assert cuda.calls.count("cuMemHostUnregister") == 1
 
 
 def test_kernels_end_before_memory_goes_and_pins_go_last(cuda: FakeCuda) -> None:

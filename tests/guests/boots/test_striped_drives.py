@@ -39,12 +39,16 @@ test_whole = checks_of(
     )
 )
 
-FAILING = (drive("16M", 512), drive("16M", 512, faults=tuple(Fault(sector) for sector in SECTORS)))
+FAILING = (
+    drive("16M", 512),
+    drive("16M", 512, faults=tuple(Fault(sector) for sector in SECTORS)),
+    drive("16M", 512, faults=tuple(Fault(sector, "write") for sector in SECTORS)),
+)
 test_failing = checks_of(
     Boot(
         "striped-faults",
         FAILING,
-        (program("striped", STRIPED, "faults", *addresses(FAILING), checks=("faults",)),),
+        (program("striped", STRIPED, "faults", *addresses(FAILING), checks=("faults", "write-faults")),),
     )
 )
 

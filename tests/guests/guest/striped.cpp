@@ -1,6 +1,7 @@
 // Arrays over 1, 2 and 4 drives as one address space. Arguments: what to do, then the drives' addresses.
 //   checks   gathers, and scatters with write-back under eviction, as in plain memory; the drives are written
-//   faults   a drive that fails in the middle of a gather is named, the others go on
+//   faults   a drive that fails in the middle of a gather is named, the others go on; so is one that fails in
+//            the middle of a scatter, whose other pages are written
 //   rates    4 KiB reads in a second, by number of drives
 
 #include <algorithm>
@@ -157,7 +158,7 @@ void check_scatters(const std::vector<std::string>& addresses, std::uint32_t cou
 
 void check_faults(const std::vector<std::string>& addresses) {
   // Drive 1 reads no block of its second MiB.
-  const Space space(addresses, static_cast<std::uint32_t>(addresses.size()), 64, false);
+  const Space space(addresses, 2, 64, false);
   const CpuArray array = space.array(kWords * 2, false);
   std::uint64_t named = 0, good = 0, wrong = 0;
   std::string text;
@@ -180,6 +181,45 @@ void check_faults(const std::vector<std::string>& addresses) {
   check(named > 0 && good > 0 && wrong == 0, "faults", "%llu reads failed, %llu went well, %llu wrong; %s",
         static_cast<unsigned long long>(named), static_cast<unsigned long long>(good),
         static_cast<unsigned long long>(wrong), text.c_str());
+}
+
+void check_write_faults(const std::vector<std::string>& addresses) {
+  // Drive 1 writes no block of its second MiB; a page in eight lies there.
+  const std::uint64_t count = 4 * kWords;
+  std::vector<std::uint64_t> model(count);
+  std::uint64_t failures = 0, wrong = 0;
+  std::string text;
+  {
+    const Space space(addresses, 2, 1024, true);  // all that is written stays until it is flushed
+    const CpuArray array = space.array(count, true);
+    array.read(0, bytes_of(model));
+    for (std::uint64_t page = 0; page < 400; ++page) {
+      const auto place = static_cast<std::int64_t>(page * 9 * (kPageBytes / sizeof(std::uint64_t)) % count);
+      const std::uint64_t at = static_cast<std::uint64_t>(place) * sizeof(std::uint64_t);
+      const std::uint64_t stripe = at / Space::kStripeBytes;
+      std::vector<std::uint64_t> value{page + 1};
+      array.scatter(std::span(&place, 1), bytes_of(value));
+      if (stripe % 2 == 0 || (stripe / 2 * Space::kStripeBytes) >> 20 != 1) {
+        model[static_cast<std::size_t>(place)] = page + 1;
+      }
+    }
+    for (std::uint32_t turn = 0; turn < 2; ++turn) {  // what was not written stays to be written
+      try {
+        array.flush(Deadline::in(kTimeoutNs));
+      } catch (const NvmeError& error) {
+        ++failures;
+        text = error.path() + ": " + error.what();
+        if (error.drive() != 1 || error.status().code != 0x280) ++wrong;
+      }
+    }
+  }
+  const Space again({addresses[0], addresses[1]}, 2, 64, false);
+  std::vector<std::uint64_t> found(count);
+  again.array(count, false).read(0, bytes_of(found));
+  for (std::uint64_t i = 0; i < count; ++i) wrong += found[i] != model[i];
+  check(failures == 2 && wrong == 0, "write-faults",
+        "%llu of 2 flushes failed, %llu wrong, what can be written is there; %s",
+        static_cast<unsigned long long>(failures), static_cast<unsigned long long>(wrong), text.c_str());
 }
 
 // Reads of pages that are not there, by as many threads as keep all drives at work.
@@ -228,7 +268,8 @@ int main(int count, char** arguments) {
       for (const std::uint32_t drives : {1u, 2u, 4u}) check_gathers(addresses, drives);
       for (const std::uint32_t drives : {1u, 2u, 4u}) check_scatters(addresses, drives);
     } else if (what == "faults") {
-      check_faults(addresses);
+      check_faults({addresses.at(0), addresses.at(1)});
+      check_write_faults({addresses.at(0), addresses.at(2)});
     } else {
       show_rates(addresses);
     }

@@ -1,6 +1,7 @@
 // What the driver does with one drive: `drive NUMBER ADDRESS`; the number is what its pattern has.
 #include <atomic>
 #include <cstdlib>
+#include <string_view>
 #include <thread>
 
 #include "check.hpp"
@@ -199,10 +200,17 @@ struct Checks {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc < 3) return 2;
+  const bool only_rates = argc == 4 && std::string_view(argv[3]) == "rates";
   Checks checks{std::strtoull(argv[1], nullptr, 10), argv[2], nullptr};
   try {
     checks.drive = open_drive(checks.address, true);
+    if (only_rates) {
+      checks.rates(DoorbellKind::kRegisters, "registers-rate");
+      checks.rates(DoorbellKind::kForwarded, "forwarded-rate");
+      checks.rates(DoorbellKind::kShadow, "shadow-rate");
+      return 0;
+    }
     checks.opened();
     checks.shapes(DoorbellKind::kRegisters, "registers");
     checks.statuses();

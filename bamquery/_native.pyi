@@ -1208,20 +1208,30 @@ def page_cache_view(
 def page_cache_counters(stripes: bytes) -> dict[str, int]:
     """The sums of a cache's counters."""
 
+def stripe_members(members: Sequence[tuple[int, int]]) -> bytes:
+    """Drives and nsids, as a table for a GPU's memory."""
+
 def shared_array_view(
     *,
     cache: bytes,
-    pool: bytes,
+    pools: int,
+    drives: int,
     errors: int,
-    nsid: int,
+    members: Sequence[tuple[int, int]],
+    stripes: int,
+    stripe_bytes: int,
     offset: int,
+    space_bytes: int,
     namespace_blocks: int,
     count: int,
     element_bytes: int,
     writable: bool,
     timeout: float,
 ) -> bytes:
-    """A SharedArrayView of a PageCacheView, a QueuePoolView and the address of an ErrorRecord."""
+    """A SharedArrayView of a PageCacheView and addresses of tables: pools of drives, stripes' members."""
+
+def striped_bytes(least: int, *, members: int, stripe_bytes: int, page_bytes: int) -> int:
+    """Of the address space that namespaces make, the smallest of `least` bytes. ValueError: no such stripes."""
 
 class Program:
     """Expressions and aggregates over columns, a vector at a time; see engine/native/pipeline."""

@@ -55,13 +55,16 @@ class EmulatedKernel:
 class Emulator:
     """Compiles files of kernels into a folder, once each."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, kernels: Path = KERNELS, headers: Path = REPOSITORY) -> None:
+        """Files are those of `kernels`; headers those of `headers` where it has them."""
         self._folder = folder
+        self._kernels = kernels
+        self._headers = headers
         self._libraries: dict[tuple[str, tuple[str, ...]], Any] = {}
         self._precompiled: Path | None = None
 
     def kernel(self, file: str, name: str, defines: tuple[str, ...]) -> EmulatedKernel:
-        """A kernel of engine/kernels."""
+        """A kernel of a file in the folder of kernels."""
         key = (file, defines)
         if key not in self._libraries:
             self._libraries[key] = self._compile(file, defines, len(self._libraries))
@@ -76,7 +79,16 @@ class Emulator:
         return [EmulatedKernel(self._libraries[key], f"program_{number}") for number in range(len(texts))]
 
     def _compile(self, file: str, defines: tuple[str, ...], number: int) -> Any:
-        text = (KERNELS / f"{file}.cu").read_text()
+        return self._make_kernels(file, (self._kernels / f"{file}.cu").read_text(), defines, number)
+
+    def text_kernel(self, name: str, text: str) -> EmulatedKernel:
+        """A kernel of a text."""
+        key = (text, ())
+        if key not in self._libraries:
+            self._libraries[key] = self._make_kernels("text", text, (), len(self._libraries))
+        return EmulatedKernel(self._libraries[key], name)
+
+    def _make_kernels(self, file: str, text: str, defines: tuple[str, ...], number: int) -> Any:
         names = _KERNEL.findall(text) + [
             f"scan_gather_{bits}" for bits in (8, 16, 32, 64, 128, 384) if file == "scan_gather"
         ]
@@ -91,8 +103,9 @@ class Emulator:
         source = self._folder / f"{Path(file).name}{number}.cpp"
         source.write_text(f'#include "{HEADER}"\n{text}\n')
         library = source.with_suffix(".so")
-        flags = [*FLAGS, *(f"-D{define}" for define in DEFINES), f"-iquote{REPOSITORY}"]
-        if self._precompiled is None:
+        flags = [*FLAGS, *(f"-D{define}" for define in DEFINES), f"-iquote{self._headers}"]
+        flags += [f"-iquote{REPOSITORY}"] if self._headers != REPOSITORY else []
+        if self._precompiled is None and self._headers == REPOSITORY:
             self._precompiled = precompile(
                 compiler(), flags, REPOSITORY, HEADER, self._folder / "precompiled"
             )

@@ -4,8 +4,8 @@
 // the content of `seed`; where several are striped, number i that of `seed` + 2 i. Element types do not matter,
 // only their size.
 // Arguments are pointers into GPU memory:
-//   view    SharedArrayView; with leased pairs for bench_array_leased, of one drive, and bench_array_drives, of
-//           any number; shared ones for bench_array_shared
+//   view    SharedArrayView; with leased pairs for bench_array_leased, of one drive, and bench_array_leased_drives,
+//           of any number; shared ones for bench_array_shared
 //   job     GpuArrayJob
 //   tally   GpuArrayTally, zeros at first; one for all launches of a run
 // Failures go to the view's error record.
@@ -145,8 +145,8 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 
 /// The same with a pair of each drive. Dynamic shared memory: the largest flags_bytes for each.
 extern "C" __global__ void __launch_bounds__(256, 2)
-    bench_array_drives(const SharedArrayView* shared_view, const GpuArrayJob* shared_job,
-                       GpuArrayTally* tally) {
+    bench_array_leased_drives(const SharedArrayView* shared_view, const GpuArrayJob* shared_job,
+                              GpuArrayTally* tally) {
   extern __shared__ __align__(16) byte flags[];
   __shared__ uint32_t working;
   const SharedArrayView view = *shared_view;

@@ -14,6 +14,20 @@ from tests.native.programs import REPOSITORY
 from tests.unit.engine.cuda_scan.emulator import Emulator
 from tests.unit.engine.cuda_scan.fake_gpu import FakeGpu, FakeLaunch, FakeMemory
 
+MORE_OF_CUDA = """
+#define __noinline__
+
+struct alignas(16) ulonglong2 {
+  unsigned long long x, y;
+};
+inline int __ffs(int word) { return __builtin_ffs(word); }
+
+"""
+"""What kernels of benchmarks use beside those of scans."""
+
+NO_PATIENCE = ("kPatience = 1u << 12;", "kPatience = 0;")
+"""Waits of fibers count no looks, so they would be patient for ever."""
+
 ELEMENTS = """
 #include "driver/kernels/array_functions.cu"
 
@@ -52,13 +66,16 @@ class EmulatedGpu(FakeGpu):
     """`bamquery.driver.gpu.device.Gpu`, as far as queues, caches and arrays call it."""
 
     def __init__(self, folder: Path, headers: Path = REPOSITORY) -> None:
-        super().__init__(Emulator(folder, kernels=KERNELS, headers=headers))
+        emulator = Emulator(
+            folder, kernels=KERNELS, headers=headers, prelude=MORE_OF_CUDA, change=NO_PATIENCE
+        )
+        super().__init__(emulator)
 
     def __enter__(self) -> EmulatedGpu:
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self.pins == 0
+        pass
 
     def allocate(self, size: int) -> Memory:
         return Memory(size, 0)

@@ -1,4 +1,4 @@
-"""Kernels over pages of several drives, on fibers and software controllers; tests/gpu has the same on a GPU."""
+"""Kernels over pages of several drives, as fibers over software controllers; tests/gpu has it on a GPU."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ import pytest
 
 from bamquery._native import QueueMemory
 from bamquery.driver.array import Striped
+from bamquery.driver.bench import gpu_block, gpu_pages
+from bamquery.driver.bench.gpu_array import run_array_gpu
+from bamquery.driver.bench.gpu_block import run_block_gpu
+from bamquery.driver.bench.gpu_cache import run_cache_gpu
+from bamquery.driver.bench.served import serve
+from bamquery.driver.bench.workload import ArrayWorkload, BlockWorkload, CacheWorkload
 from bamquery.driver.faults import Fault, Opcode
 from bamquery.driver.gpu.array import GpuArray, GpuPageCache
 from bamquery.driver.gpu.queues import GpuQueues
@@ -184,7 +190,9 @@ def test_a_drive_that_takes_no_writes_keeps_the_others_from_nothing(gpu: Emulate
             assert (new[: 12 * PAGE].view(np.uint64) == (words if number == 1 else 2 * words)).all()
         controllers(drives)[1].set_faults([])
         cache.flush()
-        assert (contents_of(drives)[1][: 12 * PAGE].view(np.uint64) == 2 * before[1][: 12 * PAGE].view("u8")).all()
+        assert (
+            contents_of(drives)[1][: 12 * PAGE].view(np.uint64) == 2 * before[1][: 12 * PAGE].view("u8")
+        ).all()
 
 
 def test_what_cannot_be_is_refused(gpu: EmulatedGpu) -> None:
@@ -259,3 +267,126 @@ def test_the_wrong_drive_is_found_out(name: str, tmp_path: Path) -> None:
         check_gather(EmulatedGpu(tmp_path, headers), (4096, 512))
 
 
+@pytest.fixture
+def emulated_bench(gpu: EmulatedGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`bamquery bench` opens GPUs: each of them is that one."""
+    for module in (gpu_pages, gpu_block):
+        monkeypatch.setattr(module, "Gpu", lambda _ordinal: gpu)
+
+
+def quiet(_path: str, _seconds: float, _operations: int, _moved: int) -> None:
+    """A progress that says nothing."""
+
+
+SMALL: dict[str, Any] = {
+    "device": "cuda:0",
+    "seconds": 5e-3,  # Of the fake's clock: five launches.
+    "pairs": 2,
+    "depth": 64,
+    "controller_threads": 1,
+}
+PAGED: dict[str, Any] = SMALL | {"cache_bytes": 200 << 12, "stripe_bytes": 1 << 14}
+
+
+@pytest.mark.usefixtures("emulated_bench")
+@pytest.mark.parametrize("drives", [1, 2, 3])
+def test_benchmarks_of_pages_and_elements(drives: int) -> None:
+    extent = drives << 20
+    found = [
+        *run_cache_gpu(CacheWorkload(**PAGED, extent_bytes=extent, controllers=drives), quiet),
+        *run_cache_gpu(CacheWorkload(**PAGED, extent_bytes=extent, controllers=drives, warm=True), quiet),
+        *run_array_gpu(ArrayWorkload(**PAGED, extent_bytes=extent, controllers=drives), quiet),
+        *run_array_gpu(
+            ArrayWorkload(**PAGED, extent_bytes=extent, controllers=drives, operation="scan"), quiet
+        ),
+    ]
+    for figures in found:
+        assert figures.operations > 0
+        assert figures.right, figures.notes
+        assert figures.verified
+        if drives == 1:
+            assert figures.drives == ()
+            continue
+        assert len(figures.drives) == drives
+        assert not any(drive.errors for drive in figures.drives)
+        assert sum(drive.commands for drive in figures.drives) == figures.counters["misses"]
+
+
+@pytest.mark.usefixtures("emulated_bench")
+@pytest.mark.parametrize("drives", [1, 2, 3])
+@pytest.mark.parametrize("write_share", [0.0, 0.5])
+def test_benchmarks_of_blocks(drives: int, write_share: float) -> None:
+    workload = BlockWorkload(
+        **SMALL | {"pairs": 3}, extent_bytes=drives << 20, controllers=drives, write_share=write_share
+    )
+    (figures,) = run_block_gpu(workload, quiet)
+    assert figures.operations > 0
+    assert figures.right, figures.notes
+    assert figures.verified
+    assert len(figures.drives) == (drives if drives > 1 else 0)
+    for drive in figures.drives:
+        assert drive.commands
+        assert drive.doorbell_writes
+        assert drive.pairs == 3 // drives
+
+
+@pytest.mark.usefixtures("emulated_bench")
+@pytest.mark.parametrize("fault", ["error", "lose"])
+def test_a_leased_drive_that_fails_is_named_and_the_others_are_drained(
+    fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[GpuQueues] = []
+
+    def serve_badly(share: Any, memory: QueueMemory, **options: Any) -> Any:
+        return faulty(serve(share, memory, **options), fault if share.seed == 1 + 2 * 1 else "")
+
+    monkeypatch.setattr(gpu_pages, "serve", serve_badly)
+    queues_of = gpu_pages.GpuQueues
+
+    def keep(*arguments: Any) -> GpuQueues:
+        made.append(queues_of(*arguments))
+        return made[-1]
+
+    seen: list[list[Any]] = []
+    close = GpuQueues.close
+
+    def look_and_close(queues: GpuQueues, settle_s: float = 1.0) -> None:
+        seen.append(queues.statistics())
+        close(queues, settle_s)
+
+    monkeypatch.setattr(gpu_pages, "GpuQueues", keep)
+    monkeypatch.setattr(GpuQueues, "close", look_and_close)
+    workload = ArrayWorkload(**PAGED | {"controllers": 3}, extent_bytes=3 << 20, deadline_seconds=0.3)
+    (figures,) = run_array_gpu(workload, quiet)
+    assert figures.errors > 0
+    assert figures.verified is not False
+    assert any("drive 1, namespace 1" in note for note in figures.notes), figures.notes
+    lost = [sum(pair.quarantined for pair in pairs) for pairs in reversed(seen)]  # Last made, first closed.
+    assert lost[0] == lost[2] == 0
+    assert (lost[1] > 0) == (fault == "lose")
+    failed = [drive.errors for drive in figures.drives]
+    assert failed[0] == failed[2] == 0
+    assert failed[1] > 0
+
+
+@contextmanager
+def faulty(served: Any, fault: str) -> Iterator[Any]:
+    """A controller that goes wrong after its first pages."""
+    with served as backing:
+        if fault:
+            backing.controller.set_faults([Fault(fault, first_lba=512, blocks=1 << 20, **_STATUS[fault])])
+        yield backing
+
+
+_STATUS: dict[str, dict[str, Any]] = {"error": {"status": UNRECOVERED_READ}, "lose": {}}
+
+
+@pytest.mark.slow
+def test_the_wrong_drives_lease_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = "return BlockLease::left(pools_[drive], flags_of(drive)).pair(patience_);"
+    wrong = "return BlockLease::left(pools_[drive * 0], flags_of(drive * 0)).pair(patience_);"
+    headers = mutated(tmp_path / "headers", "queues/drive_queues.hpp", right, wrong)
+    monkeypatch.setattr(gpu_pages, "Gpu", lambda _ordinal: EmulatedGpu(tmp_path, headers))
+    workload = ArrayWorkload(**PAGED, extent_bytes=2 << 20, controllers=2)
+    (figures,) = run_array_gpu(workload, quiet)
+    assert figures.verified is False

@@ -55,11 +55,24 @@ class EmulatedKernel:
 class Emulator:
     """Compiles files of kernels into a folder, once each."""
 
-    def __init__(self, folder: Path, *, kernels: Path = KERNELS, headers: Path = REPOSITORY) -> None:
-        """Files are those of `kernels`; headers those of `headers` where it has them."""
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        kernels: Path = KERNELS,
+        headers: Path = REPOSITORY,
+        prelude: str = "",
+        change: tuple[str, str] = ("", ""),
+    ) -> None:
+        """Files are those of `kernels`, after the `prelude` and with one text for another.
+
+        Headers are those of `headers` where it has them.
+        """
         self._folder = folder
         self._kernels = kernels
         self._headers = headers
+        self._prelude = prelude
+        self._change = change
         self._libraries: dict[tuple[str, tuple[str, ...]], Any] = {}
         self._precompiled: Path | None = None
 
@@ -93,6 +106,8 @@ class Emulator:
             f"scan_gather_{bits}" for bits in (8, 16, 32, 64, 128, 384) if file == "scan_gather"
         ]
         names = [name for name in dict.fromkeys(names) if not name.endswith("_")]
+        if self._change[0]:
+            text = text.replace(*self._change)
         text = text.replace(
             "extern __shared__ __align__(16) byte flags[];",
             "byte* const flags = emulated::shared_memory;",
@@ -101,7 +116,7 @@ class Emulator:
 
     def _make(self, file: str, text: str, defines: tuple[str, ...], number: int) -> Any:
         source = self._folder / f"{Path(file).name}{number}.cpp"
-        source.write_text(f'#include "{HEADER}"\n{text}\n')
+        source.write_text(f'#include "{HEADER}"\n{self._prelude}{text}\n')
         library = source.with_suffix(".so")
         flags = [*FLAGS, *(f"-D{define}" for define in DEFINES), f"-iquote{self._headers}"]
         flags += [f"-iquote{REPOSITORY}"] if self._headers != REPOSITORY else []

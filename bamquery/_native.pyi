@@ -1242,7 +1242,7 @@ def shared_array_view(
     """A SharedArrayView of a PageCacheView and addresses of tables: pools of drives, stripes' members."""
 
 def striped_bytes(least: int, *, members: int, stripe_bytes: int, page_bytes: int) -> int:
-    """Of the address space that namespaces make, the smallest of `least` bytes. ValueError: no such stripes."""
+    """Of the address space of namespaces, the smallest of `least` bytes. ValueError: no such stripes."""
 
 class Program:
     """Expressions and aggregates over columns, a vector at a time; see engine/native/pipeline."""

@@ -88,7 +88,8 @@ def in_flight(found: dict[str, Any]) -> float | None:
     if not found["latency"] or not found["seconds"]:
         return None
     mean: float = found["latency"]["mean"]
-    return mean * found["operations"] / found["seconds"] / 1e9
+    rate: float = found["operations"] / found["seconds"]
+    return mean * rate / 1e9
 
 
 def _slowest(latencies: Sequence[dict[str, Any]]) -> dict[str, Any] | None:

@@ -1,10 +1,10 @@
 // Elements read through Array<T>, every one compared: what `bamquery bench array` runs on a GPU.
 //
 // Kernels work for `run_ns`, as bench_block.cu's do. The array starts at byte 0 of its namespace, which holds
-// the content of `seed`; where several are striped, number i that of `seed` + 2 i. Element types do not matter,
-// only their size.
-// Arguments are pointers into GPU memory:
-//   view    SharedArrayView; with leased pairs for bench_array_leased, of one drive, and bench_array_leased_drives,
+// the content of `seed`; where several are striped, number i that of `seed` + 2 i. Element types do not
+// matter, only their size. Arguments are pointers into GPU memory:
+//   view    SharedArrayView; with leased pairs for bench_array_leased, of one drive, and
+//   bench_array_leased_drives,
 //           of any number; shared ones for bench_array_shared
 //   job     GpuArrayJob
 //   tally   GpuArrayTally, zeros at first; one for all launches of a run

@@ -1,9 +1,10 @@
 // Pages read through the page cache, every byte compared: what `bamquery bench cache` runs on a GPU.
 //
-// Kernels work for `run_ns`, as bench_block.cu's do. Page p of the pattern is page p of the array; its namespace
-// holds the content of `seed` from its first byte on, or, where several are striped, number i that of
-// `seed` + 2 i. Arguments are pointers into GPU memory:
-//   view    SharedArrayView of one drive, or of any number for the kernels that end in `drives`; with pairs to
+// Kernels work for `run_ns`, as bench_block.cu's do. Page p of the pattern is page p of the array; its
+// namespace holds the content of `seed` from its first byte on, or, where several are striped, number i that
+// of `seed` + 2 i. Arguments are pointers into GPU memory:
+//   view    SharedArrayView of one drive, or of any number for the kernels that end in `drives`; with pairs
+//   to
 //           lease for those of lanes, at least one shared pair of each drive for the others
 //   job     GpuCacheJob
 //   tally   GpuCacheTally, zeros at first; one for all launches of a run
@@ -159,9 +160,8 @@ __device__ inline void read_by_lanes_or_sweep(const PageCacheView& cache, const 
       const uint32_t lane = lowest_bit(lanes);
       const uint64_t page = Lanes::warp().broadcast(reinterpret_cast<uint64_t>(guard.data()), lane);
       mine.wrong +=
-          compare(job, seed_of<Queue>(job, id.drive, lane),
-                  reinterpret_cast<const byte*>(page), Lanes::warp().broadcast(guard.bytes(), lane),
-                  Lanes::warp().broadcast(sector, lane));
+          compare(job, seed_of<Queue>(job, id.drive, lane), reinterpret_cast<const byte*>(page),
+                  Lanes::warp().broadcast(guard.bytes(), lane), Lanes::warp().broadcast(sector, lane));
     }
   }
   add(tally, mine);
@@ -178,8 +178,8 @@ __device__ inline uint64_t this_warp() {
 /// Each warp reads a page at a time; client = warp of the grid. For pages that are there, most of the time:
 /// misses go through shared pairs.
 extern "C" __global__ void __launch_bounds__(256, 2)
-    bench_cache_warps(const SharedArrayView* shared_view, const GpuCacheJob* shared_job,
-                      GpuCacheTally* tally, ErrorRecord* errors) {
+    bench_cache_warps(const SharedArrayView* shared_view, const GpuCacheJob* shared_job, GpuCacheTally* tally,
+                      ErrorRecord* errors) {
   const PageCacheView cache = shared_view->array.cache;
   const ArrayExtent extent = shared_view->array.extent;
   const GpuCacheJob job = *shared_job;
@@ -201,11 +201,11 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 }
 
 /// Each lane wants a page of its own; client = lane of the grid's warps but the last of each block, which
-/// sweeps completions. One leased pair a block, with at least a slot for each lane if none is to wait. Dynamic
-/// shared memory: the pool's flags_bytes.
+/// sweeps completions. One leased pair a block, with at least a slot for each lane if none is to wait.
+/// Dynamic shared memory: the pool's flags_bytes.
 extern "C" __global__ void __launch_bounds__(256, 2)
-    bench_cache_lanes(const SharedArrayView* shared_view, const GpuCacheJob* shared_job,
-                      GpuCacheTally* tally, ErrorRecord* errors) {
+    bench_cache_lanes(const SharedArrayView* shared_view, const GpuCacheJob* shared_job, GpuCacheTally* tally,
+                      ErrorRecord* errors) {
   extern __shared__ __align__(16) byte flags[];
   __shared__ uint32_t working;
   const PageCacheView cache = shared_view->array.cache;

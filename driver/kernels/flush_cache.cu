@@ -4,8 +4,8 @@
 
 namespace bamquery {
 
-/// All warps of the grid share the work; any grid will do. Pages go to the drives that `pools` are of. Failures
-/// go to the error record, and do not keep other pages from being written.
+/// All warps of the grid share the work; any grid will do. Pages go to the drives that `pools` are of.
+/// Failures go to the error record, and do not keep other pages from being written.
 extern "C" __global__ void __launch_bounds__(256)
     flush_cache(const PageCacheView* cache, const QueuePoolView* pools, uint32_t drives, uint64_t timeout_ns,
                 ErrorRecord* errors) {

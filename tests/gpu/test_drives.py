@@ -1,4 +1,4 @@
-"""Arrays over several software controllers with blocks of different sizes, in numba's kernels, byte by byte."""
+"""Arrays over software controllers with blocks of different sizes, in numba's kernels, byte by byte."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_writes_reach_their_drives(gpu: Gpu, blocks: Sequence[int], pages: int) 
 def test_a_drive_that_fails_is_named_and_the_others_go_on(gpu: Gpu, broken: int) -> None:
     place = Striped([(0, 1), (1, 1), (2, 1)], PAGE)
     with (
-        caches(gpu, (512, 4096, 512), pages=ROWS) as (controllers, contents, cache),
+        caches(gpu, (512, 4096, 512), pages=4 * ROWS) as (controllers, contents, cache),
         GpuArray(cache, place, "u8", 3 * ROWS * 512, writable=True) as array,
     ):
         wanted = striped(contents, [0, 1, 2], PAGE)

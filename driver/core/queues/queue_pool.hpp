@@ -48,7 +48,8 @@ class BlockLease {
     return {pool_.pairs[pair_], flags_, patience};
   }
 
-  /// After begin() succeeded: leaves the lease in its flags, where any thread of the block finds it by left().
+  /// After begin() succeeded: leaves the lease in its flags, where any thread of the block finds it by
+  /// left().
   BAMQUERY_CORE void leave() const {
     if (BlockThreads::rank() == 0) notice() = pair_;
     BlockThreads::sync();

@@ -107,8 +107,8 @@ void gather(const ArrayJob& job, BenchCache& cache, BenchDrives& drives, std::ui
   with_pairs(drives, tally, [&]<typename Queue>(Queue& queue) {
     ErrorRecord errors{};
     const ArrayExtent extent = drives.extent(cache.extent_bytes());
-    const ArrayView view{
-        cache.view(), extent, &errors, cache.extent_bytes() / sizeof(T), drives.deadline_ns(), 0, 0};
+    const ArrayView view{cache.view(),         extent, &errors, cache.extent_bytes() / sizeof(T),
+                         drives.deadline_ns(), 0,      0};
     Array<T, Queue> array(view, queue);
     std::vector<std::uint64_t> indices(kGatherElements);
     std::vector<T> values(kGatherElements);

@@ -50,8 +50,8 @@ struct ArrayJob {
   bool verify;
 };
 
-/// Pins a page, compares it (or copies it where nothing is compared), and lets it go. Drive i holds the content
-/// of the job's seed + 2 i, from its first byte on.
+/// Pins a page, compares it (or copies it where nothing is compared), and lets it go. Drive i holds the
+/// content of the job's seed + 2 i, from its first byte on.
 BenchClients::Work cache_work(const CacheJob& job, BenchCache& cache, BenchDrives& drives);
 
 /// Gathers elements, some hundreds a call. Throws std::invalid_argument for an element that is none.

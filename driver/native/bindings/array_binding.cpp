@@ -118,7 +118,8 @@ py::bytes stripe_members(const std::vector<std::pair<std::uint32_t, std::uint32_
   return bytes;
 }
 
-// For a GPU's memory, as the bytes to put there. `stripes` is where stripe_members() lie, 0 where there is one.
+// For a GPU's memory, as the bytes to put there. `stripes` is where stripe_members() lie, 0 where there is
+// one.
 py::bytes shared_array_view(const py::bytes& cache, std::uint64_t pools, std::uint32_t drives,
                             std::uint64_t errors,
                             const std::vector<std::pair<std::uint32_t, std::uint32_t>>& members,
@@ -142,12 +143,8 @@ py::bytes shared_array_view(const py::bytes& cache, std::uint64_t pools, std::ui
     if (nsid == 0 || nsid > PageId::kMaxNsid) throw py::value_error("array: no such namespace");
   }
   const std::uint32_t block_bytes = view.array.cache.block_bytes;
-  view.array.extent = {offset / block_bytes,
-                       offset % block_bytes,
-                       count * element_bytes,
-                       namespace_blocks,
-                       members.at(0).second,
-                       members.at(0).first};
+  view.array.extent = {offset / block_bytes, offset % block_bytes, count * element_bytes,
+                       namespace_blocks,     members.at(0).second, members.at(0).first};
   if (members.size() > 1) {
     view.array.extent.stripes = reinterpret_cast<const StripeMember*>(stripes);
     view.array.extent.members = static_cast<std::uint32_t>(members.size());
@@ -237,9 +234,8 @@ void bind_array(py::module_& module) {
   module.def("stripe_members", &stripe_members, py::arg("members"));
   module.def("shared_array_view", &shared_array_view, py::kw_only(), py::arg("cache"), py::arg("pools"),
              py::arg("drives"), py::arg("errors"), py::arg("members"), py::arg("stripes"),
-             py::arg("stripe_bytes"), py::arg("offset"), py::arg("space_bytes"),
-             py::arg("namespace_blocks"), py::arg("count"), py::arg("element_bytes"), py::arg("writable"),
-             py::arg("timeout"));
+             py::arg("stripe_bytes"), py::arg("offset"), py::arg("space_bytes"), py::arg("namespace_blocks"),
+             py::arg("count"), py::arg("element_bytes"), py::arg("writable"), py::arg("timeout"));
   module.def("striped_bytes", &striped_bytes, py::arg("least"), py::kw_only(), py::arg("members"),
              py::arg("stripe_bytes"), py::arg("page_bytes"));
 }

@@ -87,7 +87,7 @@ __device__ inline void fail(GpuCacheTally& mine, ErrorRecord* errors, const Page
 template <typename Queue>
 __device__ inline PageId page_id(const PageCacheView& cache, const ArrayExtent& extent, uint64_t number) {
   if constexpr (kOfDrives<Queue>) {
-    return extent.numbered(cache, number);
+    return extent.page(cache, number * cache.page_bytes);
   } else {
     const uint64_t blocks = cache.page_bytes / cache.block_bytes;
     const uint64_t left = extent.namespace_blocks - number * blocks;
@@ -256,7 +256,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
   PageCache pages(cache, errors);
   GpuCacheTally mine{};
   for (uint64_t number = this_warp(); number < count; number += warps) {
-    const PageId id = extent.numbered(cache, number);
+    const PageId id = extent.page(cache, number * cache.page_bytes);
     const ReadGuard guard = ReadGuard::one(pages, Lanes::warp(), id, queue, job.deadline_ns);
     if (Lanes::lane() != 0) continue;
     if (guard.status().ok()) {

@@ -25,12 +25,8 @@ struct ArrayExtent {
 
   /// The cached page that holds the extent's byte number `at`.
   BAMQUERY_CORE PageId page(const PageCacheView& cache, uint64_t at) const {
-    return numbered(cache, position(cache, at) / cache.page_bytes);
-  }
-
-  /// Page `number` of the namespace, or of the address space.
-  BAMQUERY_CORE PageId numbered(const PageCacheView& cache, uint64_t number) const {
     const uint64_t blocks = cache.page_bytes / cache.block_bytes;
+    const uint64_t number = position(cache, at) / cache.page_bytes;
     if (members != 0) return striped(number, static_cast<uint32_t>(blocks));
     const uint64_t left = namespace_blocks - number * blocks;
     return {nsid, static_cast<uint32_t>(left < blocks ? left : blocks), number, drive};

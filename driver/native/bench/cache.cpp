@@ -196,7 +196,7 @@ BenchClients::Work cache_work(const CacheJob& job, BenchCache& cache, BenchDrive
       for (std::uint64_t count = 0; !stop.load(std::memory_order_relaxed) && tally.errors < kMostErrors;
            ++count) {
         const std::uint64_t number = job.pattern.block(client, count);
-        const PageId page = extent.numbered(cache.view(), number);
+        const PageId page = extent.page(cache.view(), number * cache.view().page_bytes);
         const std::uint64_t start = now_ns();
         const ReadGuard guard = ReadGuard::one(pages, Lanes::warp(), page, queue, drives.deadline_ns());
         if (!guard.status().ok()) {
@@ -229,7 +229,7 @@ void warm_cache(BenchCache& cache, BenchDrives& drives) {
     PageCache pages(cache.view(), cache.errors());
     const ArrayExtent extent = drives.extent(cache.extent_bytes());
     for (std::uint64_t number = 0; number < cache.pages() && tally.errors == 0; ++number) {
-      const PageId page = extent.numbered(cache.view(), number);
+      const PageId page = extent.page(cache.view(), number * cache.view().page_bytes);
       const ReadGuard guard = ReadGuard::one(pages, Lanes::warp(), page, queue, drives.deadline_ns());
       if (!guard.status().ok()) {
         tally.fail(drive_text(drives, page) + "page " + std::to_string(page.number) + ": " +

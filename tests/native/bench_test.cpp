@@ -140,8 +140,9 @@ void test_cache(std::uint32_t count) {
                                .slot_bytes = 4096,
                                .block_bytes = kLbas[drive]};
         memories.push_back(std::make_unique<QueueMemory>(shape));
-        controllers.push_back(std::make_unique<SoftwareController>(
-            *memories.back(), ControllerOptions{.threads = static_cast<int>(threads)}));
+        ControllerOptions options;
+        options.threads = static_cast<int>(threads);
+        controllers.push_back(std::make_unique<SoftwareController>(*memories.back(), options));
         SoftwareController& controller = *controllers.back();
         controller.add_namespace(Namespace::borrowed(backings[drive]->bytes(), kLbas[drive], false));
         if (threads != 0) controller.start();

@@ -878,23 +878,34 @@ def start_controller_bench(
     """
 
 def start_cache_bench(
-    backing: BenchBacking,
-    options: RingOptions,
+    sources: Sequence[tuple[QueueMemory, Controller, int]],
     *,
+    clients: int,
+    deadline_seconds: float,
     cache_bytes: int,
+    page_bytes: int,
+    extent_bytes: int,
+    stripe_bytes: int,
     warm: bool,
     pattern: str,
     theta: float,
     seed: int,
     verify: bool,
 ) -> CacheRun:
-    """Pages of the options' `transfer_bytes`, a client for each queue pair."""
+    """Pages of namespaces, striped where there are several: queue pairs with who serves them, and an nsid.
+
+    Each client leases a pair of each; the rings are fresh. Number i holds the content of `seed` + 2 i.
+    """
 
 def start_array_bench(
-    backing: BenchBacking,
-    options: RingOptions,
+    sources: Sequence[tuple[QueueMemory, Controller, int]],
     *,
+    clients: int,
+    deadline_seconds: float,
     cache_bytes: int,
+    page_bytes: int,
+    extent_bytes: int,
+    stripe_bytes: int,
     element: str,
     element_bytes: int,
     pattern: str,
@@ -902,7 +913,7 @@ def start_array_bench(
     seed: int,
     verify: bool,
 ) -> CacheRun:
-    """Elements (`int8` to `float64`), gathered some hundreds at once."""
+    """Elements of an array over the whole extent, gathered through a cache; as `start_cache_bench`."""
 
 class QueueMemory:
     """Doorbells, rings, PRP lists and landing buffers of queue pairs, in page-aligned memory of this process.
@@ -1232,20 +1243,30 @@ def page_cache_view(
 def page_cache_counters(stripes: bytes) -> dict[str, int]:
     """The sums of a cache's counters."""
 
+def stripe_members(members: Sequence[tuple[int, int]]) -> bytes:
+    """Drives and nsids, as a table for a GPU's memory."""
+
 def shared_array_view(
     *,
     cache: bytes,
-    pool: bytes,
+    pools: int,
+    drives: int,
     errors: int,
-    nsid: int,
+    members: Sequence[tuple[int, int]],
+    stripes: int,
+    stripe_bytes: int,
     offset: int,
+    space_bytes: int,
     namespace_blocks: int,
     count: int,
     element_bytes: int,
     writable: bool,
     timeout: float,
 ) -> bytes:
-    """A SharedArrayView of a PageCacheView, a QueuePoolView and the address of an ErrorRecord."""
+    """A SharedArrayView of a PageCacheView and addresses of tables: pools of drives, stripes' members."""
+
+def striped_bytes(least: int, *, members: int, stripe_bytes: int, page_bytes: int) -> int:
+    """Of the address space of namespaces, the smallest of `least` bytes. ValueError: no such stripes."""
 
 class Program:
     """Expressions and aggregates over columns, a vector at a time; see engine/native/pipeline."""

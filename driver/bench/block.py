@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from bamquery import _native
 from bamquery.driver.bench.backing import PreparedBacking, prepare_backing
 from bamquery.driver.bench.drives import run_drives
 from bamquery.driver.bench.measure import Run, measure
+from bamquery.driver.bench.served import name_of
+from bamquery.driver.bench.together import Part, Together, in_flight
 from bamquery.driver.bench.workload import (
     DRIVES,
     Access,
     BlockWorkload,
+    DriveFigures,
     Figures,
     Interrupted,
     PathName,
@@ -35,6 +41,9 @@ def run_block_cpu(workload: BlockWorkload, progress: Progress) -> list[Figures]:
             for path in workload.paths:
                 if path is PathName.DRIVE:
                     figures.append(run_drives(workload, progress))
+                    continue
+                if workload.controllers > 1:
+                    figures.append(run_controllers(workload, progress))
                     continue
                 if backing is None:
                     backing = stack.enter_context(prepare_backing(workload, writes=workload.write_share > 0))
@@ -62,6 +71,46 @@ def ring_options(workload: Setup, transfer_bytes: int, *, writable: bool) -> _na
         profile=DRIVES[workload.profile] if workload.profile else "",
         drives=workload.drives,
         deadline_seconds=workload.deadline_seconds,
+    )
+
+
+def run_controllers(workload: BlockWorkload, progress: Progress) -> Figures:
+    """Figures of the rings of several controllers, each with its share of the extent and of the clients.
+
+    Raises:
+        Interrupted: Ctrl-C; with the figures so far.
+        BamQueryError: the backing cannot be used.
+    """
+    shares = workload.shares()
+    writes = workload.write_share > 0
+    with ExitStack() as stack:
+        backings = [stack.enter_context(prepare_backing(share, writes=writes)) for share in shares]
+        run = Together(
+            [
+                Part(
+                    _start(PathName.RINGS, share, backing)[0],
+                    partial(_figures_of, name_of(number, share), share),
+                )
+                for number, (share, backing) in enumerate(zip(shares, backings, strict=True))
+            ]
+        )
+        try:
+            figures = measure(PathName.RINGS, run, workload.seconds, progress, verify=workload.verify)
+        except Interrupted as stopped:
+            raise Interrupted([replace(one, drives=run.drives) for one in stopped.figures]) from None
+        return replace(figures, drives=run.drives)
+
+
+def _figures_of(name: str, share: BlockWorkload, found: dict[str, Any]) -> DriveFigures:
+    return DriveFigures(
+        namespace=name,
+        commands=found["operations"] + found["errors"],
+        bytes=found["bytes"],
+        errors=found["errors"],
+        doorbell_writes=found["counters"]["doorbells"],
+        pairs=share.pairs,
+        depth=share.depth,
+        in_flight=in_flight(found),
     )
 
 

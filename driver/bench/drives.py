@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from bamquery import _native
 from bamquery.driver.bench.measure import measure
+from bamquery.driver.bench.together import Part, Together, in_flight
 from bamquery.driver.bench.workload import (
     SECTOR_BYTES,
     BlockWorkload,
@@ -18,6 +18,7 @@ from bamquery.driver.bench.workload import (
     NamespacePlace,
     PathName,
     Progress,
+    Setup,
 )
 from bamquery.driver.nvme.drive import DriveNamespace, NvmeController, NvmeDrive
 from bamquery.driver.queue_client import QueueClient
@@ -45,7 +46,7 @@ def run_drives(workload: BlockWorkload, progress: Progress) -> Figures:
         if workload.backing.writable:
             for station in stations:
                 station.fill()
-        run = _DrivesRun(stations, stack)
+        run = Together([station.start(stack) for station in stations])
         notes = tuple(dict.fromkeys(station.note for station in stations))
         if workload.verify and not workload.backing.writable:
             notes += ("what a drive holds is not known: each block is compared with its first read",)
@@ -56,14 +57,6 @@ def run_drives(workload: BlockWorkload, progress: Progress) -> Figures:
         except Interrupted as stopped:
             raise Interrupted([replace(one, drives=run.drives) for one in stopped.figures]) from None
         return replace(figures, drives=run.drives)
-
-
-@dataclass(frozen=True)
-class _Started:
-    """Clients at work on one namespace."""
-
-    run: _native.RingsRun
-    controller: NvmeController
 
 
 class _Station:
@@ -83,7 +76,7 @@ class _Station:
         )
         self.note = ""
 
-    def start(self, stack: ExitStack) -> _Started:
+    def start(self, stack: ExitStack) -> Part:
         """Queue pairs, for as long as the stack lasts, and clients on all of them."""
         workload, memory = self._workload, self._memory
         controller = stack.enter_context(NvmeController(self._drive, memory))
@@ -111,18 +104,11 @@ class _Station:
             f"LBAs of {memory.block_bytes} bytes; doorbells: {controller.doorbells_text}; "
             f"by {self._drive.interface}"
         )
-        return _Started(run, controller)
+        return Part(run, lambda found: figures_of(str(self.place), controller, memory, found))
 
     def fill(self) -> None:
         """Write the content of the seed all over the extent."""
-        memory = self._drive.queue_memory(self.place.nsid, pairs=1, depth=64, transfer_bytes=128 << 10)
-        with NvmeController(self._drive, memory) as controller:
-            client = QueueClient(controller)
-            for offset in range(0, self._workload.extent_bytes, _FILL_BYTES):
-                piece = bytearray(min(_FILL_BYTES, self._workload.extent_bytes - offset))
-                _native.fill_content(piece, self._workload.seed, offset // SECTOR_BYTES)
-                client.write(self.place.nsid, offset // memory.block_bytes, piece)
-            client.flush(self.place.nsid)
+        fill_drive(self._drive, self.place.nsid, self._workload)
 
     def _check(self, namespace: DriveNamespace) -> None:
         block, size = self._workload.block_bytes, namespace.blocks * namespace.block_bytes
@@ -135,65 +121,31 @@ class _Station:
             raise SettingError(f"--extent {self._workload.extent_bytes}: {self.place} has {size} bytes")
 
 
-class _DrivesRun:
-    """Clients on all drives: a `measure.Run`."""
-
-    def __init__(self, stations: Sequence[_Station], stack: ExitStack) -> None:
-        self._stations = stations
-        self._started = [station.start(stack) for station in stations]
-        self.drives: tuple[DriveFigures, ...] = ()
-
-    @property
-    def operations(self) -> int:
-        return sum(started.run.operations for started in self._started)
-
-    @property
-    def bytes(self) -> int:
-        return sum(started.run.bytes for started in self._started)
-
-    @property
-    def seconds(self) -> float:
-        return min(started.run.seconds for started in self._started)
-
-    @property
-    def finished(self) -> bool:
-        return all(started.run.finished for started in self._started)
-
-    def stop(self) -> dict[str, Any]:
-        found = [started.run.stop() for started in self._started]
-        self.drives = tuple(
-            _figures_of(station.place, started.controller, one)
-            for station, started, one in zip(self._stations, self._started, found, strict=True)
-        )
-        wrong = [one for one in found if one["mismatches"]]
-        return {
-            "operations": sum(one["operations"] for one in found),
-            "bytes": sum(one["bytes"] for one in found),
-            "seconds": max(one["seconds"] for one in found),
-            "cpu_seconds": max(one["cpu_seconds"] for one in found),
-            "latency": _slowest([one["latency"] for one in found if one["latency"]]),
-            "errors": sum(one["errors"] for one in found),
-            "first_error": next((one["first_error"] for one in found if one["errors"]), ""),
-            "mismatches": sum(one["mismatches"] for one in found),
-            "first_mismatch": wrong[0]["first_mismatch"] if wrong else 0,
-            "counters": {"doorbell_writes": sum(drive.doorbell_writes for drive in self.drives)},
-        }
+def fill_drive(drive: NvmeDrive, nsid: int, workload: Setup) -> None:
+    """Write the content of the workload's seed all over its extent of a namespace."""
+    memory = drive.queue_memory(nsid, pairs=1, depth=64, transfer_bytes=128 << 10)
+    with NvmeController(drive, memory) as controller:
+        client = QueueClient(controller)
+        for offset in range(0, workload.extent_bytes, _FILL_BYTES):
+            piece = bytearray(min(_FILL_BYTES, workload.extent_bytes - offset))
+            _native.fill_content(piece, workload.seed, offset // SECTOR_BYTES)
+            client.write(nsid, offset // memory.block_bytes, piece)
+        client.flush(nsid)
 
 
-def _figures_of(place: NamespacePlace, controller: NvmeController, found: dict[str, Any]) -> DriveFigures:
+def figures_of(
+    namespace: str, controller: NvmeController, memory: _native.QueueMemory, found: dict[str, Any]
+) -> DriveFigures:
+    """Of what clients that read blocks returned."""
     by_others = controller.doorbell_writes
     return DriveFigures(
-        namespace=str(place),
+        namespace=namespace,
         commands=found["operations"] + found["errors"],
         bytes=found["bytes"],
         errors=found["errors"],
         # Where the clients' doorbells are memory, what counts is what reaches the drive's registers.
         doorbell_writes=found["counters"]["doorbells"] if by_others is None else by_others,
+        pairs=memory.leased_pairs,
+        depth=memory.depth,
+        in_flight=in_flight(found),
     )
-
-
-def _slowest(latencies: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """Of several drives, the worst of each figure: those of all commands lie below."""
-    if not latencies:
-        return None
-    return {name: max(one[name] for one in latencies) for name in latencies[0]}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from dataclasses import replace
 
-from bamquery import _native
 from bamquery.driver.bench.cache import element_bytes
 from bamquery.driver.bench.gpu_pages import NAP_NS, GpuPages, gpu_pages
 from bamquery.driver.bench.workload import ArrayWorkload, Figures, Interrupted, Pattern, Progress
@@ -36,7 +35,7 @@ def run_array_gpu(workload: ArrayWorkload, progress: Progress) -> list[Figures]:
 
 
 def _run(pages: GpuPages, workload: ArrayWorkload, progress: Progress) -> Figures:
-    gpu, queues = pages.gpu, pages.queues
+    gpu = pages.gpu
     shape = pages.shape(leased=True)
     size = element_bytes(workload.element)
     count = workload.extent_bytes // size
@@ -44,18 +43,7 @@ def _run(pages: GpuPages, workload: ArrayWorkload, progress: Progress) -> Figure
     blocks = count // _WARP if scans else count
     clients = shape.lanes // _WARP if scans else shape.lanes
     rest = struct.pack("<IIII", scans, NAP_NS, size, 0)
-    array = _native.shared_array_view(
-        cache=pages.view,
-        pool=queues.view,
-        errors=queues.errors.address,
-        nsid=pages.nsid,
-        offset=0,
-        namespace_blocks=pages.namespace_blocks,
-        count=count,
-        element_bytes=size,
-        writable=False,
-        timeout=workload.deadline_seconds,
-    )
+    array = pages.array_view(size)
     job_size = len(pages.job(blocks, clients, 0, 0.0, rest))
     with gpu.allocate(len(array)) as view, gpu.allocate(job_size) as job:
         view.write(array)
@@ -64,7 +52,7 @@ def _run(pages: GpuPages, workload: ArrayWorkload, progress: Progress) -> Figure
             job.write(pages.job(blocks, clients, launch, seconds, rest))
             return (view, job, pages.tally)
 
-        kernel = gpu.load("bench_array", "bench_array_leased")
+        kernel = gpu.load("bench_array", pages.kernel_name("bench_array_leased"))
         return pages.run(
             workload.operation, kernel, arguments=arguments, shape=shape, unit_bytes=size, progress=progress
         )

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from bamquery import _native
 from bamquery.driver.bench.block import run_block_cpu
-from bamquery.driver.bench.gpu_backing import GpuBacking, gpu_backing
+from bamquery.driver.bench.gpu_backing import pin
+from bamquery.driver.bench.gpu_station import KERNELS, Shape, Station, job_bytes, queue_memory
+from bamquery.driver.bench.served import ServedBacking, serve
 from bamquery.driver.bench.workload import (
     SECTOR_BYTES,
-    Access,
     BlockWorkload,
     Figures,
     Interrupted,
@@ -24,21 +25,13 @@ from bamquery.driver.bench.workload import (
 from bamquery.driver.gpu.device import Gpu
 from bamquery.driver.gpu.launch import Launch
 from bamquery.driver.gpu.memory import GpuMemory
-from bamquery.driver.gpu.queues import GpuQueues
 from bamquery.errors import NvmeError
 
-_KERNELS = "bench_block"
 _SLICE_SECONDS = 0.5
 """Of one launch: how long Ctrl-C and the progress line wait."""
 _WARMUP_SECONDS = 0.05
 _GRACE_SECONDS = 10.0
 _TALLY = np.dtype([(name, np.uint64) for name in ("operations", "wrong", "failed", "counts")])
-_MOST_WARPS = 7
-"""That move blocks, of each thread block; one more sweeps completions."""
-_LARGE_BLOCK = 16 << 10
-"""From here on, or where a drive is behind it, a warp goes on with each block that lands, and else waits for
-one for each lane."""
-_NAP_NS = 200
 _ZERO_COPY_SHAPE = (6, 256)
 """Thread blocks for each multiprocessor, and threads of each."""
 _COPY_BYTES = 64 << 20
@@ -56,22 +49,21 @@ def run_block_gpu(workload: BlockWorkload, progress: Progress) -> list[Figures]:
     writes = workload.write_share > 0
     host_paths = [path for path in workload.paths if path in (PathName.IO_URING, PathName.MAPPED)]
     try:
-        with Gpu(int(workload.device.partition(":")[2])) as gpu:
-            memory = _native.QueueMemory(
-                leased_pairs=workload.pairs,
-                shared_pairs=0,
-                depth=workload.depth,
-                slot_bytes=workload.block_bytes,
-                block_bytes=workload.lba_bytes,
-            )
+        with Gpu(int(workload.device.partition(":")[2])) as gpu, ExitStack() as stack:
             # Written blocks are not read again soon: past the caches they leave room for landing buffers.
-            with gpu_backing(workload, memory, writable=writes, streaming_stores=writes) as backing:
-                paths = {
-                    PathName.RINGS: lambda: _rings(gpu, memory, backing, workload, progress),
-                    PathName.ZERO_COPY: lambda: _zero_copy(gpu, backing, workload, progress),
-                    PathName.COPY_ENGINE: lambda: _copy_engine(gpu, backing, workload, progress),
-                }
-                figures += [paths[path]() for path in workload.paths if path not in host_paths]
+            backings = [
+                stack.enter_context(
+                    serve(share, queue_memory(share), writable=writes, streaming_stores=writes)
+                )
+                for share in workload.shares()
+            ]
+            backing = backings[0]
+            paths = {
+                PathName.RINGS: lambda: _rings(gpu, backings, workload, progress),
+                PathName.ZERO_COPY: lambda: _zero_copy(gpu, backing, workload, progress),
+                PathName.COPY_ENGINE: lambda: _copy_engine(gpu, backing, workload, progress),
+            }
+            figures += [paths[path]() for path in workload.paths if path not in host_paths]
         if host_paths:
             figures += run_block_cpu(replace(workload, device="cpu", paths=tuple(host_paths)), progress)
     except Interrupted as interrupted:
@@ -79,33 +71,6 @@ def run_block_gpu(workload: BlockWorkload, progress: Progress) -> list[Figures]:
     except KeyboardInterrupt:
         raise Interrupted(figures) from None
     return figures
-
-
-@dataclass(frozen=True)
-class _Shape:
-    """How a thread block's queue pair is shared out."""
-
-    warps: int
-    """That move blocks."""
-    lanes: int
-    """Of each of them, that keep a command in flight."""
-    batch: int
-    """Commands of a warp that end before it goes on."""
-
-    @classmethod
-    def from_workload(cls, workload: BlockWorkload) -> _Shape:
-        slots = workload.depth - 1
-        # A drive answers some commands much later than others of the same time.
-        uneven = workload.backing.access is Access.DIRECT or workload.profile is not None
-        if workload.block_bytes >= _LARGE_BLOCK or uneven:
-            warps = min(_MOST_WARPS, slots)
-            return cls(warps, min(32, slots // warps), 1)
-        lanes = min(32, slots)
-        return cls(min(_MOST_WARPS, slots // lanes), lanes, lanes)
-
-    @property
-    def threads(self) -> int:
-        return 32 * (self.warps + 1)
 
 
 class _Run:
@@ -170,83 +135,53 @@ class _Run:
         return found
 
 
-def _job(
-    workload: BlockWorkload, shape: _Shape, nsid: int, clients: int, *, seconds: float, first_count: int
-) -> bytes:
-    return _native.gpu_block_job(
-        pattern=workload.pattern,
-        theta=workload.theta,
-        blocks=workload.blocks,
-        clients=clients,
-        seed=workload.seed,
-        first_count=first_count,
-        run_seconds=seconds,
-        deadline_seconds=workload.deadline_seconds,
-        write_share=workload.write_share,
-        block_bytes=workload.block_bytes,
-        lba_bytes=workload.lba_bytes,
-        nsid=nsid,
-        sweep_nap_ns=_NAP_NS if workload.block_bytes >= 4096 else 0,
-        verify=workload.verify,
-        lanes=shape.lanes,
-        batch=shape.batch,
-    )
-
-
-def _rings(
-    gpu: Gpu, memory: _native.QueueMemory, backing: GpuBacking, workload: BlockWorkload, progress: Progress
-) -> Figures:
-    shape = _Shape.from_workload(workload)
-    kernel = gpu.load(_KERNELS, "bench_block_rings")
+def _rings(gpu: Gpu, backings: list[ServedBacking], workload: BlockWorkload, progress: Progress) -> Figures:
     run = _Run(gpu, workload, PathName.RINGS, progress)
-    clients = workload.pairs * shape.warps * shape.lanes
-    words = -(-workload.blocks // 32) if workload.write_share > 0 else 1
-    with (
-        GpuQueues(gpu, memory, backing.controller.activity) as queues,
-        gpu.allocate(workload.pairs * shape.threads * workload.block_bytes) as target,
-        gpu.allocate(4 * words) as written,
-        run.tally,
-    ):
+    with ExitStack() as stack:
+        stack.enter_context(run.tally)
+        stations = [Station(gpu, number, one, stack) for number, one in enumerate(backings)]
+        several = len(stations) > 1
+        streams = [gpu.new_stream() for _ in stations] if several else [None]
 
         def launch(seconds: float, first_count: int) -> float:
-            job = _job(workload, shape, backing.nsid, clients, seconds=seconds, first_count=first_count)
-            started = queues.start(
-                kernel,
-                queues.view,
-                job,
-                target,
-                written if workload.write_share > 0 else None,
-                run.tally,
-                queues.errors,
-                grid=workload.pairs,
-                block=shape.threads,
-                shared_bytes=memory.flags_bytes,
-            )
-            elapsed = started.wait(seconds + 2 * workload.deadline_seconds + _GRACE_SECONDS)
-            try:
-                queues.check()
-            except NvmeError as error:
-                run.notes.append(f"first error: {error}")
+            started = [
+                station.start(run.tally, seconds, first_count, stream)
+                for station, stream in zip(stations, streams, strict=True)
+            ]
+            timeout = seconds + 2 * workload.deadline_seconds + _GRACE_SECONDS
+            elapsed = max([one.wait(timeout) for one in started])
+            for number, station in enumerate(stations):
+                try:
+                    station.queues.check()
+                except NvmeError as error:
+                    run.notes.append(f"first error{f' of drive {number}' if several else ''}: {error}")
             return elapsed
 
-        before = backing.controller.statistics()
         figures = run.go_on(launch)
-        after = backing.controller.statistics()
         counters = {
-            "controller_cores": (sum(after.thread_seconds) - sum(before.thread_seconds)) / run.seconds,
-            "commands_in_flight": float(clients),
-            "doorbells": float(sum(pair.doorbells for pair in queues.statistics())),
+            "controller_cores": sum(station.controller_seconds for station in stations) / run.seconds,
+            "commands_in_flight": float(sum(station.clients for station in stations)),
+            "doorbells": float(sum(station.doorbells for station in stations)),
         }
-        wrong = _wrong_after_writing(gpu, backing, workload, written) if workload.write_share > 0 else 0
+        drives = tuple(station.figures() for station in stations) if several else ()
+        wrong = 0
+        if workload.write_share > 0:
+            wrong = sum(
+                _wrong_after_writing(gpu, station.backing, station.workload, station.written)
+                for station in stations
+            )
+    figures = replace(figures, counters=counters, drives=drives)
     if wrong:
         notes = (*figures.notes, f"{wrong} pieces of 16 bytes were wrong when read back after the run")
-        return replace(figures, counters=counters, verified=False, notes=notes)
-    return replace(figures, counters=counters)
+        return replace(figures, verified=False, notes=notes)
+    return figures
 
 
-def _wrong_after_writing(gpu: Gpu, backing: GpuBacking, workload: BlockWorkload, written: GpuMemory) -> int:
+def _wrong_after_writing(
+    gpu: Gpu, backing: ServedBacking, workload: BlockWorkload, written: GpuMemory
+) -> int:
     """Compare the whole backing; a block of memory that was written has other content then."""
-    with backing.pin(gpu) as pinned, gpu.allocate(_TALLY.itemsize) as tally:
+    with pin(backing, gpu) as pinned, gpu.allocate(_TALLY.itemsize) as tally:
         launch = _check(
             gpu, workload, tally, address=pinned.address, size=workload.extent_bytes, written=written
         )
@@ -256,23 +191,23 @@ def _wrong_after_writing(gpu: Gpu, backing: GpuBacking, workload: BlockWorkload,
     return found
 
 
-def _zero_copy(gpu: Gpu, backing: GpuBacking, workload: BlockWorkload, progress: Progress) -> Figures:
-    kernel = gpu.load(_KERNELS, "bench_block_zero_copy")
+def _zero_copy(gpu: Gpu, backing: ServedBacking, workload: BlockWorkload, progress: Progress) -> Figures:
+    kernel = gpu.load(KERNELS, "bench_block_zero_copy")
     run = _Run(gpu, workload, PathName.ZERO_COPY, progress)
     blocks, threads = _ZERO_COPY_SHAPE
     # As many threads as can land their blocks in a quarter of a GB.
     grid = max(1, min(blocks * gpu.multiprocessors, (256 << 20) // (threads * workload.block_bytes)))
     clients = grid * threads
     reads = replace(workload, write_share=0.0)
-    shape = _Shape(threads // 32, 32, 32)
+    shape = Shape(threads // 32, 32, 32)
     with (
-        backing.pin(gpu) as pinned,
+        pin(backing, gpu) as pinned,
         gpu.allocate(clients * workload.block_bytes) as target,
         run.tally,
     ):
 
         def launch(seconds: float, first_count: int) -> float:
-            job = _job(reads, shape, backing.nsid, clients, seconds=seconds, first_count=first_count)
+            job = job_bytes(reads, shape, backing.nsid, clients, seconds=seconds, first_count=first_count)
             arguments = (np.uint64(pinned.address), job, target, run.tally)
             started = gpu.launch(kernel, *arguments, grid=grid, block=threads)
             return started.wait(seconds + _GRACE_SECONDS)
@@ -282,7 +217,7 @@ def _zero_copy(gpu: Gpu, backing: GpuBacking, workload: BlockWorkload, progress:
         return run.go_on(launch)
 
 
-def _copy_engine(gpu: Gpu, backing: GpuBacking, workload: BlockWorkload, progress: Progress) -> Figures:
+def _copy_engine(gpu: Gpu, backing: ServedBacking, workload: BlockWorkload, progress: Progress) -> Figures:
     """The whole extent from front to back, over and over; each piece is compared while the next is copied."""
     piece = min(_COPY_BYTES, workload.extent_bytes)
     pieces = workload.extent_bytes // piece
@@ -303,7 +238,7 @@ def _copy_engine(gpu: Gpu, backing: GpuBacking, workload: BlockWorkload, progres
         )
 
     with (
-        backing.pin(gpu) as pinned,
+        pin(backing, gpu) as pinned,
         gpu.allocate(piece) as first,
         gpu.allocate(piece) as second,
         gpu.allocate(_TALLY.itemsize) as tally,
@@ -357,7 +292,7 @@ def _check(
         workload.block_bytes // SECTOR_BYTES,
         tally,
     )
-    kernel = gpu.load(_KERNELS, "bench_block_check")
+    kernel = gpu.load(KERNELS, "bench_block_check")
     return gpu.launch(kernel, *arguments, grid=8 * gpu.multiprocessors, block=256, stream=stream)
 
 

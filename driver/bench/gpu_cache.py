@@ -31,32 +31,32 @@ def run_cache_gpu(workload: CacheWorkload, progress: Progress) -> list[Figures]:
 
 
 def _run(pages: GpuPages, workload: CacheWorkload, progress: Progress) -> Figures:
-    gpu, queues = pages.gpu, pages.queues
+    gpu = pages.gpu
     shape = pages.shape(leased=not workload.warm)
     clients = shape.lanes // 32 if workload.warm else shape.lanes
     blocks = workload.extent_bytes // workload.page_bytes
-    rest = struct.pack("<QIIII", pages.namespace_blocks, pages.nsid, NAP_NS, workload.verify, 0)
+    rest = struct.pack("<II", NAP_NS, workload.verify)
+    array = pages.array_view(1)
     job_size = len(pages.job(blocks, clients, 0, 0.0, rest))
-    with gpu.allocate(len(pages.view)) as view, gpu.allocate(job_size) as job:
-        view.write(pages.view)
+    with gpu.allocate(len(array)) as view, gpu.allocate(job_size) as job:
+        view.write(array)
 
         def arguments(launch: int, seconds: float) -> tuple[Argument, ...]:
             job.write(pages.job(blocks, clients, launch, seconds, rest))
-            return (view, queues.view_memory, job, pages.tally, queues.errors)
+            return (view, job, pages.tally, pages.errors)
 
         if workload.warm:
-            cache, pool, filled, tally, errors = arguments(0, 0.0)
-            queues.run(
+            array_view, filled, tally, errors = arguments(0, 0.0)
+            pages.run_kernel(
                 gpu.load("bench_cache", "bench_cache_fill"),
-                *(cache, pool, filled, min(blocks, pages.page_count), tally, errors),
-                grid=shape.grid,
-                block=shape.threads,
+                *(array_view, filled, min(blocks, pages.page_count), tally, errors),
+                shape=shape,
                 timeout_s=_FILL_SECONDS,
             )
-        kernel = gpu.load("bench_cache", "bench_cache_warps" if workload.warm else "bench_cache_lanes")
+        name = "bench_cache_warps" if workload.warm else "bench_cache_lanes"
         return pages.run(
             "cache",
-            kernel,
+            gpu.load("bench_cache", pages.kernel_name(name)),
             arguments=arguments,
             shape=shape,
             unit_bytes=workload.page_bytes,

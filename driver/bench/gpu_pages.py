@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 
 from bamquery import _native
-from bamquery.driver.bench.gpu_backing import GpuBacking, gpu_backing
 from bamquery.driver.bench.measure import with_hit_ratio
+from bamquery.driver.bench.served import DriveCounts, ServedBacking, serve
 from bamquery.driver.bench.workload import ArrayWorkload, CacheWorkload, Figures, Interrupted, Progress
 from bamquery.driver.gpu.arguments import Argument
 from bamquery.driver.gpu.device import Gpu, GpuKernel
@@ -46,33 +46,65 @@ class Shape:
 
 
 class GpuPages:
-    """A GPU with a page cache in its memory, and queue pairs to a controller that has the content."""
+    """A GPU with a page cache in its memory, and queue pairs to the controllers that have the content."""
 
     def __init__(
         self,
         gpu: Gpu,
-        queues: GpuQueues,
-        backing: GpuBacking,
-        memory: GpuMemory,
+        queues: Sequence[GpuQueues],
+        backings: Sequence[ServedBacking],
         workload: CacheWorkload | ArrayWorkload,
+        stack: ExitStack,
     ) -> None:
-        """`memory` is for the cache, all zeros."""
+        """An empty cache; its memory is given back with the stack."""
         self.gpu = gpu
         self.queues = queues
-        self.nsid = backing.nsid
         self.workload = workload
-        self.namespace_blocks = workload.extent_bytes // workload.lba_bytes
         self.page_count = workload.cache_bytes // workload.page_bytes
+        self._backings = backings
+        sizes = {
+            "page_count": self.page_count,
+            "page_bytes": workload.page_bytes,
+            "block_bytes": workload.lba_bytes,
+        }
+        memory = stack.enter_context(gpu.allocate(_native.page_cache_bytes(**sizes) + _CACHE_ALIGNMENT))
         start = -(-memory.address // _CACHE_ALIGNMENT) * _CACHE_ALIGNMENT
-        self.view, offset, self._counters_bytes = _native.page_cache_view(
-            start,
-            page_count=self.page_count,
-            page_bytes=workload.page_bytes,
-            block_bytes=workload.lba_bytes,
-        )
+        self._cache, offset, self._counters_bytes = _native.page_cache_view(start, **sizes)
         self._memory = memory
         self._counters_offset = start - memory.address + offset
-        self.tally = gpu.allocate(_TALLY.itemsize)
+        self._members = [(drive, backing.nsid) for drive, backing in enumerate(backings)]
+        self._pools = _on_gpu(gpu, b"".join(one.view for one in queues), stack)
+        self._stripes = _on_gpu(gpu, _native.stripe_members(self._members), stack)
+        self.tally = stack.enter_context(gpu.allocate(_TALLY.itemsize))
+
+    @property
+    def errors(self) -> GpuMemory:
+        """The record of all drives."""
+        return self.queues[0].errors
+
+    def kernel_name(self, name: str) -> str:
+        """Kernels of one drive have nothing of several in them."""
+        return name if len(self.queues) == 1 else f"{name}_drives"
+
+    def array_view(self, element_bytes: int) -> bytes:
+        """A SharedArrayView of the whole extent."""
+        workload = self.workload
+        return _native.shared_array_view(
+            cache=self._cache,
+            pools=self._pools.address,
+            drives=len(self.queues),
+            errors=self.errors.address,
+            members=self._members,
+            stripes=self._stripes.address,
+            stripe_bytes=workload.stripe_bytes,
+            offset=0,
+            space_bytes=workload.extent_bytes,
+            namespace_blocks=workload.extent_bytes // workload.lba_bytes,
+            count=workload.extent_bytes // element_bytes,
+            element_bytes=element_bytes,
+            writable=False,
+            timeout=workload.deadline_seconds,
+        )
 
     def shape(self, *, leased: bool) -> Shape:
         """One thread block for each leased pair; or as many as are resident, all with the shared pairs."""
@@ -97,6 +129,19 @@ class GpuPages:
         times = (int(seconds * 1e9), int(workload.deadline_seconds * 1e9))
         return pattern + struct.pack("<QQQQ", workload.seed, first_count, *times) + fields
 
+    def run_kernel(self, kernel: GpuKernel, *arguments: Argument, shape: Shape, timeout_s: float) -> float:
+        """One launch, with the controllers awake; returns its seconds. NvmeError: a command failed."""
+        first, *others = self.queues
+        return first.run(
+            kernel,
+            *arguments,
+            grid=shape.grid,
+            block=shape.threads,
+            shared_bytes=sum(one.memory.flags_bytes for one in self.queues),
+            timeout_s=timeout_s,
+            others=others,
+        )
+
     def run(
         self,
         path: str,
@@ -113,6 +158,7 @@ class GpuPages:
             Interrupted: Ctrl-C came first.
         """
         before = self.counters()
+        drives = [DriveCounts(number, backing) for number, backing in enumerate(self._backings)]
         self.tally.clear()
         seconds = cpu_seconds = 0.0
         notes: list[str] = []
@@ -133,6 +179,7 @@ class GpuPages:
                 verified=wrong == 0 if self.workload.verify and done else None,
                 notes=tuple(notes),
                 counters=with_hit_ratio({name: after[name] - before[name] for name in after}),
+                drives=tuple(drive.figures() for drive in drives) if len(drives) > 1 else (),
             )
 
         launch = 0
@@ -142,12 +189,10 @@ class GpuPages:
                 asked = min(_SLICE_SECONDS, self.workload.seconds - seconds)
                 start = time.process_time()
                 try:
-                    seconds += self.queues.run(
+                    seconds += self.run_kernel(
                         kernel,
                         *arguments(launch, asked),
-                        grid=shape.grid,
-                        block=shape.threads,
-                        shared_bytes=self.queues.memory.flags_bytes,
+                        shape=shape,
                         timeout_s=asked + 2 * self.workload.deadline_seconds + _GRACE_SECONDS,
                     )
                 except NvmeError as error:
@@ -166,26 +211,31 @@ class GpuPages:
 def gpu_pages(workload: CacheWorkload | ArrayWorkload, *, leased: bool) -> Iterator[GpuPages]:
     """An empty cache before the workload's content, with pairs to lease or shared ones.
 
+    Of several controllers each has a pair for each thread block.
+
     Raises:
         BamQueryError: the GPU or the backing cannot be used.
     """
     with ExitStack() as stack:
         gpu = stack.enter_context(Gpu(int(workload.device.partition(":")[2])))
-        memory = _native.QueueMemory(
-            leased_pairs=workload.pairs if leased else 0,
-            shared_pairs=0 if leased else workload.pairs,
-            depth=workload.depth,
-            slot_bytes=workload.page_bytes,
-            block_bytes=workload.lba_bytes,
-        )
-        backing = stack.enter_context(gpu_backing(workload, memory, writable=False))
-        queues = stack.enter_context(GpuQueues(gpu, memory, backing.controller.activity))
-        size = _native.page_cache_bytes(
-            page_count=workload.cache_bytes // workload.page_bytes,
-            page_bytes=workload.page_bytes,
-            block_bytes=workload.lba_bytes,
-        )
-        cache = stack.enter_context(gpu.allocate(size + _CACHE_ALIGNMENT))
-        pages = GpuPages(gpu, queues, backing, cache, workload)
-        with pages.tally:
-            yield pages
+        backings = []
+        for share in workload.shares():
+            memory = _native.QueueMemory(
+                leased_pairs=workload.pairs if leased else 0,
+                shared_pairs=0 if leased else workload.pairs,
+                depth=workload.depth,
+                slot_bytes=workload.page_bytes,
+                block_bytes=workload.lba_bytes,
+            )
+            backings.append(stack.enter_context(serve(share, memory, writable=False)))
+        queues = [
+            stack.enter_context(GpuQueues(gpu, one.controller.memory, one.controller.activity))
+            for one in backings
+        ]
+        yield GpuPages(gpu, queues, backings, workload, stack)
+
+
+def _on_gpu(gpu: Gpu, data: bytes, stack: ExitStack) -> GpuMemory:
+    memory = stack.enter_context(gpu.allocate(len(data)))
+    memory.write(data)
+    return memory

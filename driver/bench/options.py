@@ -69,6 +69,8 @@ _SWEEPABLE: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "depth": ("depth", sizes.parse_count),
     "threads": ("controller_threads", sizes.parse_count),
     "drives": ("drives", sizes.parse_count),
+    "controllers": ("controllers", sizes.parse_count),
+    "stripe": ("stripe_bytes", sizes.parse_size),
     "block-size": ("block_bytes", sizes.parse_size),
     "page-size": ("page_bytes", sizes.parse_size),
     "cache-size": ("cache_bytes", sizes.parse_size),
@@ -102,7 +104,7 @@ def workload_of(benchmark: str, options: argparse.Namespace) -> tuple[Setup, Swe
     common = _common(options, device)
     workload: Setup
     if benchmark == "block":
-        paths = options.paths or _default_paths(device, common["backing"])
+        paths = options.paths or _default_paths(device, common["backing"], common["controllers"])
         workload = BlockWorkload(
             **common,
             block_bytes=options.block_size,
@@ -156,23 +158,32 @@ def check(workload: Setup) -> None:
             _check_power("--block-size", unit, workload.lba_bytes)
             _check_paths(workload)
         case CacheWorkload() | ArrayWorkload():
-            if workload.backing.drives:
-                raise SettingError(
-                    f"--backing {workload.backing}: drives are read by bamquery bench block only"
-                )
             unit = workload.page_bytes
             _check_power("--page-size", unit, workload.lba_bytes)
             if workload.cache_bytes < unit:
                 raise SettingError("--cache-size: it takes one page at least")
-    if workload.extent_bytes < unit or workload.extent_bytes % unit:
-        raise SettingError(f"--extent {workload.extent_bytes}: it takes a multiple of {unit}")
+            if workload.members > 1:
+                _check_power("--stripe", workload.stripe_bytes, unit)
+                unit = workload.stripe_bytes
+    files = () if workload.backing.path is None else (workload.backing.path, *workload.backing.further)
+    if files and not workload.backing.drives and workload.controllers != len(files):
+        raise SettingError(f"--controllers {workload.controllers}: --backing FILE once for each of them")
+    if workload.backing.drives and workload.controllers > 1:
+        raise SettingError(
+            "--controllers: they serve memory and files; drives are --backing nvme:ADDRESS/NSID"
+        )
+    # What a drive of `bench block` touches is the whole extent, of the others its share.
+    shares = workload.controllers if isinstance(workload, BlockWorkload) else workload.members
+    if workload.extent_bytes < unit * shares or workload.extent_bytes % (unit * shares):
+        raise SettingError(f"--extent {workload.extent_bytes}: it takes a multiple of {unit * shares}")
     if getattr(workload, "theta", 1.0) <= 0:
         raise SettingError("--theta: it takes a number of more than 0")
 
 
 def _check_power(option: str, size: int, lba: int) -> None:
     if size < lba or size & (size - 1):
-        raise SettingError(f"{option} {size}: it takes a power of two from the logical block ({lba}) on")
+        least = "page" if option == "--stripe" else "logical block"
+        raise SettingError(f"{option} {size}: it takes a power of two from the {least} ({lba}) on")
 
 
 def _check_paths(workload: BlockWorkload) -> None:
@@ -181,6 +192,8 @@ def _check_paths(workload: BlockWorkload) -> None:
     for path in workload.paths:
         if path not in possible:
             raise SettingError(f"--paths {path}: {workload.device} has {', '.join(possible)} there")
+    if workload.controllers > 1 and workload.paths != (PathName.RINGS,):
+        raise SettingError("--paths: of several controllers there are rings only")
     if PathName.IO_URING in workload.paths and backing.path is None:
         option = "--beside FILE" if backing.drives else "--backing FILE"
         raise SettingError(f"--paths io_uring: it reads files, so name one with {option}")
@@ -188,7 +201,9 @@ def _check_paths(workload: BlockWorkload) -> None:
         raise SettingError(f"--mix: nothing is written to {backing} without {RISK}")
 
 
-def _default_paths(device: str, backing: Backing) -> tuple[PathName, ...]:
+def _default_paths(device: str, backing: Backing, controllers: int) -> tuple[PathName, ...]:
+    if controllers > 1:
+        return (PathName.RINGS,)
     if backing.drives:
         return _DRIVE_PATHS[: 3 if backing.path else 1]
     if device != "cpu":
@@ -202,6 +217,8 @@ def _common(options: argparse.Namespace, device: str) -> dict[str, Any]:
     # A GPU's clients need no cores; one more than twelve threads was never seen to help.
     spare = min(12, cores * 3 // 4) if gpu else min(8, cores // 2)
     threads = options.threads if options.threads is not None else max(1, spare)
+    backing = backing_of(options)
+    files = 1 + len(backing.further)
     return {
         "device": device,
         "seed": options.seed,
@@ -209,11 +226,13 @@ def _common(options: argparse.Namespace, device: str) -> dict[str, Any]:
         "pairs": options.pairs or (132 if gpu else max(1, cores - threads)),
         "depth": options.depth or (256 if gpu else 64),
         "controller_threads": threads,
-        "backing": backing_of(options),
+        "backing": backing,
         "extent_bytes": options.extent or (4 << 30 if gpu else 256 << 20),
         "lba_bytes": options.lba,
         "profile": options.profile,
         "drives": options.drives,
+        "controllers": options.controllers or files,
+        "stripe_bytes": options.stripe,
         "verify": options.verify,
         "deadline_seconds": options.deadline,
         "pattern": options.pattern,
@@ -223,7 +242,7 @@ def _common(options: argparse.Namespace, device: str) -> dict[str, Any]:
 
 def _device(options: argparse.Namespace) -> str:
     text: str = options.device
-    if options.backing.startswith(NVME):
+    if any(backing.startswith(NVME) for backing in options.backing or ()):
         if text not in ("auto", "cpu"):
             raise SettingError(f"--device {text}: drives are read by CPU threads; leave it, or say cpu")
         return "cpu"
@@ -281,7 +300,13 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         choices=tuple(DRIVES),
         help="drive that the controller imitates (none: as fast as it can)",
     )
-    add("--drives", type=count, default=1, help="how many such drives (1)")
+    add("--drives", type=count, default=1, help="how many such drives each controller imitates (1)")
+    add(
+        "--controllers",
+        type=count,
+        help="software controllers, each a drive with its share of the extent (1, or as many as files)",
+    )
+    add("--stripe", type=size, default=64 << 10, help="of the drives that are one address space (64k)")
     add("--seed", type=_with_shown_errors(_parse_seed), default=1, help="of content and order (1)")
     add("--verify", action=argparse.BooleanOptionalAction, default=True, help="compare every byte (yes)")
     add(

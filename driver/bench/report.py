@@ -100,6 +100,13 @@ def title_of(workload: Setup) -> str:
     parts = [workload.device, f"{workload.pairs} pairs of depth {workload.depth}"]
     parts.append(f"{workload.controller_threads} controller threads")
     parts.append(f"{format_size(workload.extent_bytes)} of {workload.backing}")
+    if workload.members > 1:
+        stripes = (
+            ""
+            if isinstance(workload, BlockWorkload)
+            else f", stripes of {format_size(workload.stripe_bytes)}"
+        )
+        parts.append(f"{workload.members} drives{stripes}")
     if workload.profile:
         parts.append(f"{workload.drives} × {workload.profile}")
     match workload:
@@ -152,19 +159,32 @@ def drive_table_of(report: Report) -> Table | None:
     if report.sweep:
         table.add_column(report.sweep, justify="right", no_wrap=True)
     table.add_column("namespace", no_wrap=True)
-    for header in ("commands", "GB", "errors", "doorbell writes", "per command"):
+    for header in (
+        "commands",
+        "GB",
+        "errors",
+        "pairs",
+        "depth",
+        "in flight",
+        "doorbell writes",
+        "per command",
+    ):
         table.add_column(header, justify="right", no_wrap=True)
     for run, figures in rows:
         for drive in figures.drives:
-            share = drive.doorbell_writes / drive.commands if drive.commands else 0.0
+            rings = drive.doorbell_writes
+            share = rings / drive.commands if rings is not None and drive.commands else None
             table.add_row(
                 *([run.swept] if report.sweep else []),
                 drive.namespace,
                 f"{drive.commands:,}",
                 f"{drive.bytes / 1e9:.3f}",
                 f"{drive.errors:,}",
-                f"{drive.doorbell_writes:,}",
-                f"{share:.3f}",
+                str(drive.pairs),
+                str(drive.depth),
+                "" if drive.in_flight is None else f"{drive.in_flight:.1f}",
+                "" if rings is None else f"{rings:,}",
+                "" if share is None else f"{share:.3f}",
             )
     return table
 

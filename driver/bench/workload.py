@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 SECTOR_BYTES = 512
 """Unit of the content that is verified (driver/core/bench/content.hpp), whatever the block size."""
@@ -81,9 +81,12 @@ class Backing:
     drives: tuple[NamespacePlace, ...] = ()
     writable: bool = False
     """Whether drives may be written to: then they are filled with the content."""
+    further: tuple[Path, ...] = ()
+    """Files of further controllers."""
 
     def __str__(self) -> str:
-        beside = "memory" if self.path is None else f"{self.path} ({self.access})"
+        files = () if self.path is None else (self.path, *self.further)
+        beside = ", ".join(f"{path} ({self.access})" for path in files) or "memory"
         drives = ", ".join(map(str, self.drives))
         return drives + (f", beside {beside}" if self.path else "") if drives else beside
 
@@ -112,11 +115,44 @@ class Setup:
     profile: str | None = None
     """Drive that the controller imitates (a key of `DRIVES`); None: as fast as it can."""
     drives: int = 1
-    """How many such drives are imitated: their rates add up, their latency stays."""
+    """How many such drives each controller imitates: their rates add up, their latency stays."""
+    controllers: int = 1
+    """Software controllers, each a drive with memory or a file of its own and its share of the extent."""
+    stripe_bytes: int = 64 << 10
+    """Of the address space that several namespaces make for a cache or an array."""
     verify: bool = True
     """Whether every byte that arrives is compared with what must be there."""
     deadline_seconds: float = 10.0
     """After which a command counts as lost."""
+
+    @property
+    def members(self) -> int:
+        """Drives, of whichever kind, that share the extent."""
+        return len(self.backing.drives) or self.controllers
+
+    def shares(self) -> list[Self]:
+        """What each of them has of it: number i holds the content of the seed + 2 i."""
+        if self.members == 1:
+            return [self]
+        files = (self.backing.path, *self.backing.further)
+        return [
+            replace(
+                self,
+                seed=self.seed + 2 * number,
+                pairs=max(self.pairs // self.members, 1),
+                controller_threads=self.controller_threads
+                and max(self.controller_threads // self.members, 1),
+                backing=replace(
+                    self.backing,
+                    path=files[number] if self.backing.further else self.backing.path,
+                    further=(),
+                    drives=self.backing.drives[number : number + 1],
+                ),
+                extent_bytes=self.extent_bytes // self.members,
+                controllers=1,
+            )
+            for number in range(self.members)
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON; a path becomes text."""
@@ -185,13 +221,27 @@ class Latency:
 
 @dataclass(frozen=True)
 class DriveFigures:
-    """What one drive's namespace did: commands, bytes, errors, writes to its doorbell registers."""
+    """What one drive's namespace did.
+
+    Attributes:
+        namespace: which.
+        commands: issued.
+        bytes: of those that ended well.
+        errors: that did not.
+        doorbell_writes: to its submission queues' registers; None where nobody counted them.
+        pairs: queue pairs that clients had.
+        depth: places of each of their rings.
+        in_flight: commands, on average (Little's law); None where single commands were not timed.
+    """
 
     namespace: str
     commands: int
     bytes: int
     errors: int
-    doorbell_writes: int
+    doorbell_writes: int | None
+    pairs: int
+    depth: int
+    in_flight: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

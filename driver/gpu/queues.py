@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,8 +17,8 @@ from bamquery.driver.gpu.launch import Launch
 from bamquery.driver.gpu.memory import GpuMemory, PinnedMemory
 from bamquery.errors import GpuError, NvmeError
 
-_ERROR_RECORD: Final = struct.Struct("<IIQIHBx")
-"""ErrorRecord: count, nsid, lba, blocks, status, opcode."""
+_ERROR_RECORD: Final = struct.Struct("<IIQIHBB")
+"""ErrorRecord: count, nsid, lba, blocks, status, opcode, drive."""
 _SETTLE_S: Final = 10.0
 _PAGE: Final = 4096
 _OPCODES: Final = {0: "flush", 1: "write", 2: "read"}
@@ -103,11 +103,16 @@ class GpuQueues(Closeable):
         block: int,
         shared_bytes: int = 0,
         stream: Any = None,
+        others: Sequence[GpuQueues] = (),
     ) -> Launch:
-        """Start a kernel that uses the queue pairs, the controller awake until it ends; see Gpu.launch()."""
+        """Start a kernel that uses the queue pairs, and those of `others`; see Gpu.launch().
+
+        Their controllers are awake until it ends.
+        """
         awake = ExitStack()
-        awake.enter_context(self._activity())
         try:
+            for queues in (self, *others):
+                awake.enter_context(queues._activity())
             return self.gpu.launch(
                 kernel,
                 *arguments,
@@ -129,6 +134,7 @@ class GpuQueues(Closeable):
         block: int,
         shared_bytes: int = 0,
         timeout_s: float = 60.0,
+        others: Sequence[GpuQueues] = (),
     ) -> float:
         """Start a kernel, wait for it and for what it says of its commands; returns its seconds.
 
@@ -136,18 +142,20 @@ class GpuQueues(Closeable):
             NvmeError: a command failed; the first that did.
             GpuError: the kernel failed or did not end in time.
         """
-        launch = self.start(kernel, *arguments, grid=grid, block=block, shared_bytes=shared_bytes)
+        launch = self.start(
+            kernel, *arguments, grid=grid, block=block, shared_bytes=shared_bytes, others=others
+        )
         seconds = launch.wait(timeout_s)
-        self.check()
+        self.check(several=bool(others))
         return seconds
 
-    def check(self) -> None:
-        """Raise what the kernels recorded since the last look.
+    def check(self, *, several: bool = False) -> None:
+        """Raise what the kernels recorded since the last look; of `several` drives, which it was.
 
         Raises:
             NvmeError: the first command that failed, and how many did.
         """
-        count, nsid, lba, blocks, code, opcode = _ERROR_RECORD.unpack(self.errors.read())
+        count, nsid, lba, blocks, code, opcode, drive = _ERROR_RECORD.unpack(self.errors.read())
         if count == 0:
             return
         self.errors.clear()
@@ -155,7 +163,7 @@ class GpuQueues(Closeable):
         size = f" of {blocks} block{'s' if blocks > 1 else ''}" if blocks else ""
         others = f"; {count - 1} more failed after it" if count > 1 else ""
         message = f"{what}{size} failed: {status_text(code)}{others}"
-        raise NvmeError(message, nsid, lba, code >> 8, code & 0xFF)
+        raise NvmeError(message, nsid, lba, code >> 8, code & 0xFF, drive if several else -1)
 
     def statistics(self) -> list[PairStatistics]:
         """Of each queue pair; leased ones are as of their last lease's end."""

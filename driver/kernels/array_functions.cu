@@ -8,10 +8,11 @@ using namespace bamquery;
 
 namespace {
 
-__device__ inline QueuePair<Scope::kDevice> pair_of_thread(const SharedArrayView& view) {
+__device__ inline SharedPairs pairs_of_thread(const SharedArrayView& view) {
   const uint32_t block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
   // Warps next to each other take different pairs.
-  return shared_pair(view.pool, block * ((BlockThreads::count() + 31) / 32) + BlockThreads::rank() / 32);
+  const uint32_t hint = block * ((BlockThreads::count() + 31) / 32) + BlockThreads::rank() / 32;
+  return {view.pools, view.drives, hint};
 }
 
 __device__ inline uint64_t place(const SharedArrayView& view, long long index) {
@@ -21,17 +22,17 @@ __device__ inline uint64_t place(const SharedArrayView& view, long long index) {
 template <typename T>
 __device__ inline T read(uint64_t address, long long index) {
   const auto& view = *reinterpret_cast<const SharedArrayView*>(address);
-  const auto queue = pair_of_thread(view);
+  const auto queue = pairs_of_thread(view);
   T value;
-  (void)Array<T, const QueuePair<Scope::kDevice>>(view.array, queue).read(place(view, index), value);
+  (void)Array<T, const SharedPairs>(view.array, queue).read(place(view, index), value);
   return value;
 }
 
 template <typename T>
 __device__ inline Status write(uint64_t address, long long index, T value) {
   const auto& view = *reinterpret_cast<const SharedArrayView*>(address);
-  const auto queue = pair_of_thread(view);
-  return Array<T, const QueuePair<Scope::kDevice>>(view.array, queue).write(place(view, index), value);
+  const auto queue = pairs_of_thread(view);
+  return Array<T, const SharedPairs>(view.array, queue).write(place(view, index), value);
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 // Elements read through Array<T>, every one compared: what `bamquery bench array` runs on a GPU.
 //
 // Kernels work for `run_ns`, as bench_block.cu's do. The array starts at byte 0 of its namespace, which holds
-// the content of `seed`. Element types do not matter, only their size.
-// Arguments are pointers into GPU memory:
-//   view    SharedArrayView; with leased pairs for bench_array_leased, shared ones for bench_array_shared
+// the content of `seed`; where several are striped, number i that of `seed` + 2 i. Element types do not
+// matter, only their size. Arguments are pointers into GPU memory:
+//   view    SharedArrayView; with leased pairs for bench_array_leased, of one drive, and
+//   bench_array_leased_drives,
+//           of any number; shared ones for bench_array_shared
 //   job     GpuArrayJob
 //   tally   GpuArrayTally, zeros at first; one for all launches of a run
 // Failures go to the view's error record.
@@ -42,9 +44,14 @@ __device__ __noinline__ uint64_t next_block(const AccessPattern& pattern, uint64
 constexpr uint32_t kPatience = 1u << 12;
 
 // The element's bytes of the content.
-template <typename T>
-__device__ inline T expected(uint64_t seed, uint64_t index) {
-  const uint64_t at = index * sizeof(T);
+template <typename T, typename Queue>
+__device__ inline T expected(const ArrayView& view, uint64_t seed, uint64_t index) {
+  uint64_t at = index * sizeof(T);
+  if constexpr (kOfDrives<Queue>) {  // Else there is one namespace: nothing of stripes is compiled in.
+    const PageId page = view.extent.page(view.cache, at);
+    seed += 2 * page.drive;
+    at = page.number * view.cache.page_bytes + view.extent.place(view.cache, at);
+  }
   const uint64_t word = content_word(content_key(seed, at / kContentSectorBytes),
                                      static_cast<uint32_t>(at % kContentSectorBytes / 8));
   return static_cast<T>(word >> (at % 8 * 8));
@@ -65,7 +72,7 @@ __device__ inline void read_elements(const ArrayView& view, const GpuArrayJob& j
     const Status status = array.read(Lanes::warp(), true, index, value);
     mine.elements += status.ok();
     mine.failed += !status.ok();
-    mine.wrong += status.ok() && value != expected<T>(job.seed, index);
+    mine.wrong += status.ok() && value != expected<T, Queue>(view, job.seed, index);
   }
   atomicAdd(&tally->elements, mine.elements);
   if (mine.wrong != 0) atomicAdd(&tally->wrong, mine.wrong);
@@ -81,6 +88,27 @@ __device__ inline void read_any(const ArrayView& view, const GpuArrayJob& job, u
   if (job.element_bytes == 8) read_elements<uint64_t>(view, job, lane, queue, tally);
 }
 
+// What the warps of a block do with its leased pairs: the last sweeps completions until the others, which
+// `working` counts, have done.
+template <typename Queue>
+__device__ inline void read_or_sweep(const ArrayView& view, const GpuArrayJob& job, Queue& queue,
+                                     uint32_t& working, GpuArrayTally* tally) {
+  const uint32_t sweeper = blockDim.x / 32 - 1;
+  if (threadIdx.x / 32 == sweeper) {
+    // Relaxed: a hint; what is still pending is drained when the lease ends.
+    const AtomicRef<uint32_t, Scope::kBlock> left(working);
+    while (left.load(kRelaxed) != 0) {
+      if (queue.sweep(Lanes::warp()) == 0 && job.sweep_nap_ns != 0) __nanosleep(job.sweep_nap_ns);
+      __syncwarp();
+    }
+  } else {
+    const uint64_t lane = static_cast<uint64_t>(blockIdx.x) * sweeper * 32 + threadIdx.x;
+    read_any(view, job, lane, queue, tally);
+    __syncwarp();
+    if (Lanes::lane() == 0) AtomicRef<uint32_t, Scope::kBlock>(working).fetch_sub(1, kRelaxed);
+  }
+}
+
 }  // namespace
 
 /// Through shared pairs, which any thread may use.
@@ -90,7 +118,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
   const SharedArrayView view = *shared_view;
   const GpuArrayJob job = *shared_job;
   const uint64_t lane = static_cast<uint64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  const auto queue = shared_pair(view.pool, static_cast<uint32_t>(lane / 32));
+  const SharedPairs queue(view.pools, view.drives, static_cast<uint32_t>(lane / 32));
   read_any(view.array, job, lane, queue, tally);
 }
 
@@ -101,31 +129,38 @@ extern "C" __global__ void __launch_bounds__(256, 2)
                        GpuArrayTally* tally) {
   extern __shared__ __align__(16) byte flags[];
   __shared__ uint32_t working;
-  const SharedArrayView view = *shared_view;
+  const ArrayView view = shared_view->array;
   const GpuArrayJob job = *shared_job;
-  const uint32_t sweeper = blockDim.x / 32 - 1;
-  if (threadIdx.x == 0) working = sweeper;
-  BlockLease lease(view.pool, flags);
+  if (threadIdx.x == 0) working = blockDim.x / 32 - 1;
+  BlockLease lease(*shared_view->pools, flags);
   const Status leased = lease.begin(Deadline::in(job.deadline_ns));
   if (!leased.ok()) {
-    if (threadIdx.x == 0) record_error(view.array.errors, {Opcode::kFlush, 0, 0, 0}, leased);
+    if (threadIdx.x == 0) record_error(view.errors, {Opcode::kFlush, 0, 0, 0}, leased);
     return;
   }
   const QueuePair<Scope::kBlock> pair = lease.pair(kPatience);
-  if (threadIdx.x / 32 == sweeper) {
-    // Relaxed: a hint; what is still pending is drained when the lease ends.
-    const AtomicRef<uint32_t, Scope::kBlock> left(working);
-    while (left.load(kRelaxed) != 0) {
-      if (pair.sweep(Lanes::warp()) == 0 && job.sweep_nap_ns != 0) __nanosleep(job.sweep_nap_ns);
-      __syncwarp();
-    }
-  } else {
-    const uint64_t lane = static_cast<uint64_t>(blockIdx.x) * sweeper * 32 + threadIdx.x;
-    read_any(view.array, job, lane, pair, tally);
-    __syncwarp();
-    if (Lanes::lane() == 0) AtomicRef<uint32_t, Scope::kBlock>(working).fetch_sub(1, kRelaxed);
-  }
+  read_or_sweep(view, job, pair, working, tally);
   lease.end(Deadline::in(job.deadline_ns));
+}
+
+/// The same with a pair of each drive. Dynamic shared memory: the largest flags_bytes for each.
+extern "C" __global__ void __launch_bounds__(256, 2)
+    bench_array_leased_drives(const SharedArrayView* shared_view, const GpuArrayJob* shared_job,
+                              GpuArrayTally* tally) {
+  extern __shared__ __align__(16) byte flags[];
+  __shared__ uint32_t working;
+  const SharedArrayView view = *shared_view;
+  const GpuArrayJob job = *shared_job;
+  if (threadIdx.x == 0) working = blockDim.x / 32 - 1;
+  const LeasedPairs pairs(view.pools, view.drives, flags, kPatience);
+  uint32_t drive = 0;
+  const Status leased = pairs.begin(Deadline::in(job.deadline_ns), drive);
+  if (!leased.ok()) {
+    if (threadIdx.x == 0) record_error(view.array.errors, {Opcode::kFlush, 0, 0, 0, drive}, leased);
+    return;
+  }
+  read_or_sweep(view.array, job, pairs, working, tally);
+  pairs.end(Deadline::in(job.deadline_ns), drive);
 }
 
 }  // namespace bamquery

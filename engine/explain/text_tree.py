@@ -158,7 +158,11 @@ def _queue_lines(queues: QueueProfile | None) -> list[str]:
         figures.append(f"warps waited {queues.waited_share:.0%} of their time")
     if queues.controller_cores is not None:
         figures.append(f"controller {queues.controller_cores:.1f} cores")
-    return [f"queue pairs: {'; '.join(figures)}"]
+    drives = [
+        f"drive {number}: {human_count(drive.commands)} commands, {human_bytes(drive.bytes)}"
+        for number, drive in enumerate(queues.drives)
+    ]
+    return [f"queue pairs: {'; '.join(figures)}", *(drives if len(drives) > 1 else [])]
 
 
 _STORAGE_TITLES = ("bits", "stored", "decoded")

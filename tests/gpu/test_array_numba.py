@@ -40,7 +40,7 @@ def arrays(
         nsid = controller.add_memory(BYTES)
         contents = np.frombuffer(controller.contents(nsid), dtype)
         contents[:] = np.arange(len(contents)).astype(dtype)
-        with GpuArray(cache, nsid, dtype, len(contents), namespace_bytes=BYTES, **options) as array:
+        with GpuArray(cache, nsid, dtype, len(contents), **options) as array:
             yield controller, contents, array
 
 

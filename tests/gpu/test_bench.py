@@ -119,3 +119,29 @@ def test_elements(element: str, operation: str) -> None:
         operation=operation,
     )
     check(run_array_gpu(workload, hear))
+
+
+@pytest.mark.parametrize("controllers", [2, 4])
+@pytest.mark.parametrize("lba_bytes", [512, 4096])
+def test_several_controllers(controllers: int, lba_bytes: int) -> None:
+    drives = {"controllers": controllers, "controller_threads": 4, "lba_bytes": lba_bytes}
+    cache = replace(CACHE, **drives, cache_bytes=8 << 20, stripe_bytes=1 << 14)
+    array = ArrayWorkload(
+        device=GPU, seconds=SECONDS, pairs=9, depth=256, extent_bytes=64 << 20, cache_bytes=16 << 20, **drives
+    )
+    blocks = BlockWorkload(
+        device=GPU, seconds=SECONDS, pairs=8, depth=64, extent_bytes=64 << 20, write_share=0.3, **drives
+    )
+    found = [
+        *run_cache_gpu(cache, hear),
+        *run_cache_gpu(replace(cache, warm=True, cache_bytes=64 << 20), hear),
+        *run_array_gpu(array, hear),
+        *run_array_gpu(replace(array, operation="scan"), hear),
+        *run_block_gpu(blocks, hear),
+    ]
+    check(found)
+    for one in found:
+        assert len(one.drives) == controllers
+        assert not any(drive.errors for drive in one.drives)
+    for one in (found[0], found[2], found[4]):
+        assert all(drive.commands for drive in one.drives)

@@ -2,15 +2,18 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <random>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "driver/native/bench/block.hpp"
 #include "driver/native/bench/cache.hpp"
 #include "driver/native/bench/controller.hpp"
 #include "driver/native/bench/latency_histogram.hpp"
+#include "driver/native/controller/software_controller.hpp"
 #include "tests/native/check.hpp"
 
 namespace {
@@ -116,21 +119,53 @@ void test_refusals() {
   CHECK(backing.check(kSeed, kSeed + 1, 4096, written) == -1);
 }
 
-void test_cache() {
-  const BenchBacking backing("", kBytes, true);
-  backing.fill(kSeed);
+// Several controllers over contents of their own, as one address space.
+void test_cache(std::uint32_t count) {
+  constexpr std::uint32_t kLbas[] = {512, 4096, 512};
+  std::vector<std::unique_ptr<BenchBacking>> backings;
+  for (std::uint32_t drive = 0; drive < count; ++drive) {
+    backings.push_back(std::make_unique<BenchBacking>("", kBytes, true));
+    backings.back()->fill(kSeed + 2 * drive);
+  }
   for (const std::uint32_t threads : {0u, 2u}) {
-    BenchController controller(backing, rings(3, threads, false));
-    BenchCache cache(kBytes / 4, 4096, 512, kBytes);
-    warm_cache(cache, controller.rings());
-    CHECK(cache.counters().misses == kBytes / 4096);
-    const CacheJob pages{AccessPattern::of(AccessOrder::kZipf, cache.pages(), 3, 1, 0.9), kSeed, true};
-    const ClientsResult found = run(3, cache_work(pages, cache, controller.rings()));
-    CHECK(found.operations >= 200 && found.errors == 0 && found.mismatches == 0);
-    const ArrayJob elements{AccessPattern::of(AccessOrder::kRandom, kBytes / 2, 3, 1, 1), "int16", kSeed,
-                            true};
-    const ClientsResult gathered = run(3, array_work(elements, cache, controller.rings()));
-    CHECK(gathered.operations >= 200 && gathered.errors == 0 && gathered.mismatches == 0);
+    std::vector<std::unique_ptr<QueueMemory>> memories;
+    std::vector<std::unique_ptr<SoftwareController>> controllers;
+    {
+      std::vector<std::unique_ptr<BenchRings>> served;
+      for (std::uint32_t drive = 0; drive < count; ++drive) {
+        const QueueShape shape{.leased_pairs = 3,
+                               .shared_pairs = 0,
+                               .depth = 8,
+                               .slots = 7,
+                               .slot_bytes = 4096,
+                               .block_bytes = kLbas[drive]};
+        memories.push_back(std::make_unique<QueueMemory>(shape));
+        ControllerOptions options;
+        options.threads = static_cast<int>(threads);
+        controllers.push_back(std::make_unique<SoftwareController>(*memories.back(), options));
+        SoftwareController& controller = *controllers.back();
+        controller.add_namespace(Namespace::borrowed(backings[drive]->bytes(), kLbas[drive], false));
+        if (threads != 0) controller.start();
+        served.push_back(std::make_unique<BenchRings>(*memories.back(), controller, 1, 10'000'000'000, true));
+      }
+      BenchDrives drives(std::move(served), 16384, 4096);
+      BenchCache cache(kBytes / 4, 4096, drives.block_bytes(), count * kBytes);
+      warm_cache(cache, drives);
+      CHECK(cache.counters().misses == count * kBytes / 4096);
+      const CacheJob pages{AccessPattern::of(AccessOrder::kZipf, cache.pages(), 3, 1, 0.9), kSeed, true};
+      const ClientsResult found = run(3, cache_work(pages, cache, drives));
+      CHECK(found.operations >= 200 && found.errors == 0 && found.mismatches == 0);
+      const ArrayJob elements{AccessPattern::of(AccessOrder::kRandom, count * kBytes / 2, 3, 1, 1), "int16",
+                              kSeed, true};
+      const ClientsResult gathered = run(3, array_work(elements, cache, drives));
+      CHECK(gathered.operations >= 200 && gathered.errors == 0 && gathered.mismatches == 0);
+      std::uint64_t commands = 0;
+      for (std::uint32_t drive = 0; drive < count; ++drive) {
+        CHECK(drives.rings(drive).counts().commands > 0);
+        commands += drives.rings(drive).counts().commands;
+      }
+      CHECK(commands == cache.counters().misses);
+    }
   }
 }
 
@@ -141,6 +176,6 @@ int main() {
   test_clients();
   test_blocks();
   test_refusals();
-  test_cache();
+  for (const std::uint32_t drives : {1u, 2u, 3u}) test_cache(drives);
   std::puts("all benchmark tests passed");
 }

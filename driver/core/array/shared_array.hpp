@@ -2,14 +2,16 @@
 #pragma once
 
 #include "driver/core/array/array.hpp"
-#include "driver/core/queues/queue_pool.hpp"
+#include "driver/core/queues/drive_queues.hpp"
 
 namespace bamquery {
 
 /// In memory of the side that runs.
 struct SharedArrayView {
   ArrayView array;
-  QueuePoolView pool;  ///< With at least one shared pair.
+  const QueuePoolView* pools;  ///< Of each drive, with at least one shared pair, in the same memory.
+  uint32_t drives;
+  uint32_t reserved;
 };
 
 }  // namespace bamquery

@@ -48,6 +48,19 @@ class BlockLease {
     return {pool_.pairs[pair_], flags_, patience};
   }
 
+  /// After begin() succeeded: leaves the lease in its flags, where any thread of the block finds it by
+  /// left().
+  BAMQUERY_CORE void leave() const {
+    if (BlockThreads::rank() == 0) notice() = pair_;
+    BlockThreads::sync();
+  }
+  /// What leave() left there. Until its end() the pair is leased.
+  BAMQUERY_CORE static BlockLease left(const QueuePoolView& pool, byte* flags) {
+    BlockLease lease(pool, flags);
+    lease.pair_ = lease.notice();
+    return lease;
+  }
+
   /// After begin() succeeded, when no thread of the block issues any more: waits for what is pending, takes
   /// all slots back that are not in quarantine, and gives the pair back, unless it is broken. The status is
   /// that of QueuePair::drain().

@@ -2,8 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
 
-#include "driver/core/queues/queue_pool.hpp"
+#include "driver/core/array/array_extent.hpp"
+#include "driver/core/queues/drive_queues.hpp"
 #include "driver/native/aligned_buffer.hpp"
 #include "driver/native/controller/controller.hpp"
 #include "driver/native/queues/queue_memory.hpp"
@@ -12,6 +16,7 @@ namespace bamquery {
 
 /// What the queue pairs of a pool have seen.
 struct RingCounts {
+  std::uint64_t commands = 0;   ///< Issued.
   std::uint64_t doorbells = 0;  ///< Writes to doorbells of submission queues.
   std::uint64_t errors = 0;     ///< Completions with a status other than success.
   std::uint64_t missed = 0;     ///< Commands that missed their deadline.
@@ -50,6 +55,30 @@ class BenchRings {
   AlignedBuffer pool_memory_;
   QueuePoolView pool_;
   Controller::Activity activity_;
+};
+
+/// The rings of several controllers, each a drive, whose namespaces are striped in their order.
+class BenchDrives {
+ public:
+  /// `stripe_bytes` of a power of two pages, where there are several; std::invalid_argument.
+  BenchDrives(std::vector<std::unique_ptr<BenchRings>> rings, std::uint64_t stripe_bytes,
+              std::uint32_t page_bytes);
+
+  std::uint32_t count() const { return static_cast<std::uint32_t>(rings_.size()); }
+  BenchRings& rings(std::uint32_t drive) const { return *rings_[drive]; }
+  /// One for each drive.
+  const QueuePoolView* pools() const { return pools_.data(); }
+  std::uint64_t deadline_ns() const { return rings_[0]->deadline_ns(); }
+  /// The smallest of the LBAs.
+  std::uint32_t block_bytes() const;
+  /// So many bytes from the address space's first on, for a cache of blocks of block_bytes().
+  ArrayExtent extent(std::uint64_t bytes) const;
+
+ private:
+  std::vector<std::unique_ptr<BenchRings>> rings_;
+  std::vector<QueuePoolView> pools_;
+  std::vector<StripeMember> members_;
+  std::uint32_t stripe_shift_ = 0;
 };
 
 }  // namespace bamquery

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -51,6 +52,19 @@ py::dict as_dict(const ControllerCounts& counts) {
   found["controller_errors"] = counts.errors;
   return found;
 }
+
+py::dict as_dict(const RingCounts& counts) {
+  py::dict found;
+  found["commands"] = counts.commands;
+  found["doorbells"] = counts.doorbells;
+  found["errors"] = counts.errors;
+  found["missed"] = counts.missed;
+  found["broken"] = counts.broken;
+  return found;
+}
+
+// A queue memory, who serves it, and a namespace.
+using DriveSource = std::tuple<QueueMemory*, Controller*, std::uint32_t>;
 
 // A running benchmark with all that it refers to.
 class BenchRun {
@@ -114,7 +128,9 @@ class BlockRun : public BenchRun {
     py::dict found = BenchRun::stop();
     if (controller_) {
       stop_controller(*controller_);
-      found["counters"] = as_dict(controller_->counts());
+      py::dict counters = as_dict(controller_->counts());
+      counters["doorbells"] = controller_->rings().counts().doorbells;
+      found["counters"] = counters;
       found["direct_path"] = controller_->direct_path();
     }
     std::int64_t wrong = -1;
@@ -160,12 +176,7 @@ class RingsRun : public BenchRun {
 
   py::dict stop() override {
     py::dict found = BenchRun::stop();
-    const RingCounts counts = rings_.counts();
-    py::dict named;
-    named["doorbells"] = counts.doorbells;
-    named["missed"] = counts.missed;
-    named["broken"] = counts.broken;
-    found["counters"] = named;
+    found["counters"] = as_dict(rings_.counts());
     return found;
   }
 
@@ -176,45 +187,74 @@ class RingsRun : public BenchRun {
   std::optional<FirstReads> first_;
 };
 
-// Pages, or elements of an array, through a page cache.
+// Pages, or elements of an array, through a page cache over namespaces of any controllers.
 class CacheRun : public BenchRun {
  public:
-  CacheRun(std::shared_ptr<BenchBacking> backing, const RingOptions& options, std::uint64_t cache_bytes,
-           bool warm)
-      : backing_(std::move(backing)),
-        controller_(*backing_, options),
-        cache_(cache_bytes, options.transfer_bytes, options.block_bytes, backing_->bytes().size()) {
-    if (warm) warm_cache(cache_, controller_.rings());
+  struct Shape {
+    std::uint64_t cache_bytes;
+    std::uint32_t page_bytes;
+    std::uint64_t extent_bytes;
+    std::uint64_t stripe_bytes;
+    bool warm;
+  };
+
+  // The tuples of `sources` are a QueueMemory, its Controller, an nsid; who calls keeps them alive.
+  CacheRun(const std::vector<DriveSource>& sources, double deadline_seconds, const Shape& shape)
+      : drives_(rings_of(sources, deadline_seconds, shape), shape.stripe_bytes, shape.page_bytes),
+        cache_(shape.cache_bytes, shape.page_bytes, drives_.block_bytes(), shape.extent_bytes) {
+    if (shape.warm) warm_cache(cache_, drives_);
     before_ = cache_.counters();
   }
   ~CacheRun() override { end(); }
 
   void start_pages(const CacheJob& job, std::uint32_t clients) {
-    start(clients, cache_work(job, cache_, controller_.rings()));
+    start(clients, cache_work(job, cache_, drives_));
   }
   void start_elements(const ArrayJob& job, std::uint32_t clients) {
-    start(clients, array_work(job, cache_, controller_.rings()));
+    start(clients, array_work(job, cache_, drives_));
   }
   std::uint64_t pages() const { return cache_.pages(); }
-  std::uint64_t extent_bytes() const { return cache_.extent_bytes(); }
 
   py::dict stop() override {
     py::dict found = BenchRun::stop();
-    stop_controller(controller_);
     const CacheCounters after = cache_.counters();
-    py::dict counters = as_dict(controller_.counts());
+    py::dict counters;
     counters["hits"] = after.hits - before_.hits;
     counters["misses"] = after.misses - before_.misses;
     counters["coalesced"] = after.coalesced - before_.coalesced;
     counters["evictions"] = after.evictions - before_.evictions;
     found["counters"] = counters;
-    found["direct_path"] = controller_.direct_path();
+    py::list drives;
+    for (std::uint32_t drive = 0; drive < drives_.count(); ++drive) {
+      drives.append(as_dict(drives_.rings(drive).counts()));
+    }
+    found["drives"] = drives;
     return found;
   }
 
  private:
-  std::shared_ptr<BenchBacking> backing_;
-  BenchController controller_;
+  static std::vector<std::unique_ptr<BenchRings>> rings_of(const std::vector<DriveSource>& sources,
+                                                           double deadline_seconds, const Shape& shape) {
+    std::vector<std::unique_ptr<BenchRings>> rings;
+    for (const auto& [memory, controller, nsid] : sources) {
+      const std::optional<NamespaceShape> space = controller->shape_of(nsid);
+      if (!space) throw py::value_error("there is no namespace " + std::to_string(nsid));
+      if (space->block_bytes != memory->shape().block_bytes) {
+        throw py::value_error("the queues' blocks are not the namespace's");
+      }
+      if (space->bytes < shape.extent_bytes / sources.size()) {
+        throw py::value_error("a namespace is smaller than its share of the extent");
+      }
+      if (shape.page_bytes > memory->shape().slot_bytes || shape.page_bytes < memory->shape().block_bytes) {
+        throw py::value_error("the queues do not take such pages");
+      }
+      rings.push_back(std::make_unique<BenchRings>(*memory, *controller, nsid,
+                                                   static_cast<std::uint64_t>(deadline_seconds * 1e9), true));
+    }
+    return rings;
+  }
+
+  BenchDrives drives_;
   BenchCache cache_;
   CacheCounters before_{};
 };
@@ -244,24 +284,33 @@ std::unique_ptr<RingsRun> start_controller(QueueMemory& memory, Controller& cont
   return std::make_unique<RingsRun>(memory, controller, job, nsid, known_content, deadline_seconds);
 }
 
-std::unique_ptr<CacheRun> start_cache(std::shared_ptr<BenchBacking> backing, const RingOptions& options,
-                                      std::uint64_t cache_bytes, bool warm, const std::string& pattern,
+std::unique_ptr<CacheRun> start_cache(const std::vector<DriveSource>& sources, std::uint32_t clients,
+                                      double deadline_seconds, std::uint64_t cache_bytes,
+                                      std::uint32_t page_bytes, std::uint64_t extent_bytes,
+                                      std::uint64_t stripe_bytes, bool warm, const std::string& pattern,
                                       double theta, std::uint64_t seed, bool verify) {
-  auto run = std::make_unique<CacheRun>(std::move(backing), options, cache_bytes, warm);
-  const AccessPattern order = AccessPattern::of(order_of(pattern), run->pages(), options.pairs, seed, theta);
-  run->start_pages({order, seed, verify}, options.pairs);
+  if (clients == 0) throw py::value_error("no clients");
+  const CacheRun::Shape shape{cache_bytes, page_bytes, extent_bytes, stripe_bytes, warm};
+  const py::gil_scoped_release unlocked;
+  auto run = std::make_unique<CacheRun>(sources, deadline_seconds, shape);
+  const AccessPattern order = AccessPattern::of(order_of(pattern), run->pages(), clients, seed, theta);
+  run->start_pages({order, seed, verify}, clients);
   return run;
 }
 
-std::unique_ptr<CacheRun> start_array(std::shared_ptr<BenchBacking> backing, const RingOptions& options,
-                                      std::uint64_t cache_bytes, const std::string& element,
+std::unique_ptr<CacheRun> start_array(const std::vector<DriveSource>& sources, std::uint32_t clients,
+                                      double deadline_seconds, std::uint64_t cache_bytes,
+                                      std::uint32_t page_bytes, std::uint64_t extent_bytes,
+                                      std::uint64_t stripe_bytes, const std::string& element,
                                       std::uint32_t element_bytes, const std::string& pattern, double theta,
                                       std::uint64_t seed, bool verify) {
-  if (element_bytes == 0) throw py::value_error("elements have bytes");
-  auto run = std::make_unique<CacheRun>(std::move(backing), options, cache_bytes, false);
+  if (clients == 0 || element_bytes == 0) throw py::value_error("no clients, or elements of no bytes");
+  const CacheRun::Shape shape{cache_bytes, page_bytes, extent_bytes, stripe_bytes, false};
+  const py::gil_scoped_release unlocked;
+  auto run = std::make_unique<CacheRun>(sources, deadline_seconds, shape);
   const AccessPattern order =
-      AccessPattern::of(order_of(pattern), run->extent_bytes() / element_bytes, options.pairs, seed, theta);
-  run->start_elements({order, element, seed, verify}, options.pairs);
+      AccessPattern::of(order_of(pattern), extent_bytes / element_bytes, clients, seed, theta);
+  run->start_elements({order, element, seed, verify}, clients);
   return run;
 }
 
@@ -369,12 +418,14 @@ void bind_bench(py::module_& module) {
   module.def("start_controller_bench", &start_controller, arg("memory"), arg("controller"), arg("job"),
              py::kw_only(), arg("nsid"), arg("known_content"), arg("deadline_seconds"),
              py::keep_alive<0, 1>(), py::keep_alive<0, 2>(), py::call_guard<py::gil_scoped_release>());
-  module.def("start_cache_bench", &start_cache, arg("backing"), arg("options"), py::kw_only(),
-             arg("cache_bytes"), arg("warm"), arg("pattern"), arg("theta"), arg("seed"), arg("verify"),
-             py::call_guard<py::gil_scoped_release>());
-  module.def("start_array_bench", &start_array, arg("backing"), arg("options"), py::kw_only(),
-             arg("cache_bytes"), arg("element"), arg("element_bytes"), arg("pattern"), arg("theta"),
-             arg("seed"), arg("verify"), py::call_guard<py::gil_scoped_release>());
+  module.def("start_cache_bench", &start_cache, arg("sources"), py::kw_only(), arg("clients"),
+             arg("deadline_seconds"), arg("cache_bytes"), arg("page_bytes"), arg("extent_bytes"),
+             arg("stripe_bytes"), arg("warm"), arg("pattern"), arg("theta"), arg("seed"), arg("verify"),
+             py::keep_alive<0, 1>());
+  module.def("start_array_bench", &start_array, arg("sources"), py::kw_only(), arg("clients"),
+             arg("deadline_seconds"), arg("cache_bytes"), arg("page_bytes"), arg("extent_bytes"),
+             arg("stripe_bytes"), arg("element"), arg("element_bytes"), arg("pattern"), arg("theta"),
+             arg("seed"), arg("verify"), py::keep_alive<0, 1>());
 }
 
 }  // namespace bamquery

@@ -1,13 +1,12 @@
 #include "driver/native/bench/cache.hpp"
 
 #include <cstring>
-#include <functional>
 #include <stdexcept>
 #include <vector>
 
 #include "driver/core/array/array.hpp"
 #include "driver/core/page_cache/page_guard.hpp"
-#include "driver/core/queues/queue_pool.hpp"
+#include "driver/core/queues/drive_queues.hpp"
 #include "driver/native/bench/backing.hpp"
 #include "driver/native/errors.hpp"
 #include "driver/native/queues/serviced_pair.hpp"
@@ -22,19 +21,74 @@ constexpr std::size_t kGatherElements = 512;
 // Who waits for a command of a controller without threads does its work.
 using ServingPair = ServicedPair<Scope::kBlock>;
 
-// Runs `work(pair)` with a leased queue pair.
-void with_pair(BenchRings& rings, ClientTally& tally, const std::function<void(ServingPair&)>& work) {
-  const AlignedBuffer flags = allocate_aligned(rings.pool().flags_bytes);
-  BlockLease lease(rings.pool(), flags.get());
-  const Status leased = lease.begin(Deadline::in(rings.deadline_ns()));
-  if (!leased.ok()) {
-    tally.fail("no queue pair: " + status_text(leased));
+// A client's pairs of several drives: LeasedPairs, whose waits serve controllers as well.
+class ServingPairs {
+ public:
+  ServingPairs(const LeasedPairs& leases, const BenchDrives& drives) : leases_(leases), drives_(drives) {}
+
+  ServingPair at(std::uint32_t drive) const { return {leases_.at(drive), drives_.rings(drive).controller()}; }
+  std::uint32_t lba_bytes(std::uint32_t drive) const { return leases_.lba_bytes(drive); }
+
+  template <typename Group>
+  std::uint32_t sweep(Group group) const {
+    std::uint32_t swept = 0;
+    for (std::uint32_t drive = 0; drive < drives_.count(); ++drive) swept += at(drive).sweep(group);
+    return swept;
+  }
+
+ private:
+  const LeasedPairs& leases_;
+  const BenchDrives& drives_;
+};
+
+void note_lease(ClientTally& tally, const char* what, Status status) {
+  if (!status.ok()) tally.fail(what + status_text(status));
+}
+
+// Runs `work(queue)` with a leased queue pair, of several drives with one of each.
+template <typename Work>
+void with_pairs(BenchDrives& drives, ClientTally& tally, Work work) {
+  const Deadline deadline = Deadline::in(drives.deadline_ns());
+  if (drives.count() == 1) {
+    BenchRings& rings = drives.rings(0);
+    const AlignedBuffer flags = allocate_aligned(rings.pool().flags_bytes);
+    BlockLease lease(rings.pool(), flags.get());
+    const Status leased = lease.begin(deadline);
+    note_lease(tally, "no queue pair: ", leased);
+    if (!leased.ok()) return;
+    ServingPair pair(lease.pair(), rings.controller());
+    work(pair);
+    note_lease(tally, "commands were left: ", lease.end(Deadline::in(drives.deadline_ns())));
     return;
   }
-  ServingPair pair(lease.pair(), rings.controller());
-  work(pair);
-  const Status ended = lease.end(Deadline::in(rings.deadline_ns()));
-  if (!ended.ok()) tally.fail("commands were left: " + status_text(ended));
+  const AlignedBuffer flags = allocate_aligned(LeasedPairs::flags_bytes(drives.pools(), drives.count()));
+  const LeasedPairs leases(drives.pools(), drives.count(), flags.get());
+  std::uint32_t drive = 0;
+  const Status leased = leases.begin(deadline, drive);
+  note_lease(tally, ("drive " + std::to_string(drive) + ": no queue pair: ").c_str(), leased);
+  if (!leased.ok()) return;
+  const ServingPairs pairs(leases, drives);
+  work(pairs);
+  const Status ended = leases.end(Deadline::in(drives.deadline_ns()), drive);
+  note_lease(tally, ("drive " + std::to_string(drive) + ": commands were left: ").c_str(), ended);
+}
+
+// Where a byte of the address space is: the seed of its drive's content, and its offset there.
+struct ContentPlace {
+  std::uint64_t seed;
+  std::uint64_t offset;
+
+  static ContentPlace of(const PageCacheView& cache, const ArrayExtent& extent, std::uint64_t seed,
+                         std::uint64_t at) {
+    if (extent.members == 0) return {seed, at};
+    const PageId page = extent.page(cache, at);
+    return {seed + 2 * page.drive, page.number * cache.page_bytes + extent.place(cache, at)};
+  }
+};
+
+// Which of several drives a failed page is of.
+std::string drive_text(const BenchDrives& drives, const PageId& page) {
+  return drives.count() == 1 ? "" : "drive " + std::to_string(page.drive) + ", ";
 }
 
 // The bits that an element at a byte offset has.
@@ -48,14 +102,14 @@ bool element_is_right(T value, std::uint64_t seed, std::uint64_t offset) {
 }
 
 template <typename T>
-void gather(const ArrayJob& job, BenchCache& cache, BenchRings& rings, std::uint32_t client,
+void gather(const ArrayJob& job, BenchCache& cache, BenchDrives& drives, std::uint32_t client,
             const std::atomic<bool>& stop, ClientTally& tally) {
-  with_pair(rings, tally, [&](ServingPair& pair) {
-    const std::uint64_t blocks = cache.extent_bytes() / cache.view().block_bytes;
-    const ArrayExtent extent{0, 0, cache.extent_bytes(), blocks, rings.nsid(), 0};
-    const ArrayView view{
-        cache.view(), extent, cache.errors(), cache.extent_bytes() / sizeof(T), rings.deadline_ns(), 0, 0};
-    Array<T, ServingPair> array(view, pair);
+  with_pairs(drives, tally, [&]<typename Queue>(Queue& queue) {
+    ErrorRecord errors{};
+    const ArrayExtent extent = drives.extent(cache.extent_bytes());
+    const ArrayView view{cache.view(),         extent, &errors, cache.extent_bytes() / sizeof(T),
+                         drives.deadline_ns(), 0,      0};
+    Array<T, Queue> array(view, queue);
     std::vector<std::uint64_t> indices(kGatherElements);
     std::vector<T> values(kGatherElements);
     // Relaxed: `stop` only says to hurry.
@@ -63,20 +117,21 @@ void gather(const ArrayJob& job, BenchCache& cache, BenchRings& rings, std::uint
       for (std::uint64_t& index : indices) index = job.pattern.block(client, asked++);
       const Status status = array.gather(Lanes::warp(), 0, 1, indices.data(), values.data(), indices.size());
       if (!status.ok()) {
-        tally.fail("gather: " + status_text(status));
+        tally.fail("gather: " + drive_text(drives, {0, 0, 0, errors.drive}) + status_text(status));
         continue;
       }
       tally.add_many(indices.size(), indices.size() * sizeof(T));
       if (!job.verify) continue;
       for (std::size_t i = 0; i < indices.size(); ++i) {
         const std::uint64_t offset = indices[i] * sizeof(T);
-        if (!element_is_right(values[i], job.seed, offset)) tally.mismatch(offset);
+        const ContentPlace place = ContentPlace::of(cache.view(), extent, job.seed, offset);
+        if (!element_is_right(values[i], place.seed, place.offset)) tally.mismatch(offset);
       }
     }
   });
 }
 
-using Gather = void (*)(const ArrayJob&, BenchCache&, BenchRings&, std::uint32_t, const std::atomic<bool>&,
+using Gather = void (*)(const ArrayJob&, BenchCache&, BenchDrives&, std::uint32_t, const std::atomic<bool>&,
                         ClientTally&);
 
 Gather gather_of(const std::string& element) {
@@ -116,10 +171,6 @@ BenchCache::BenchCache(std::uint64_t cache_bytes, std::uint32_t page_bytes, std:
       memory_(zeroed(page_cache_bytes(config_of(cache_bytes, page_bytes, block_bytes)))),
       view_(make_page_cache(memory_.get(), config_of(cache_bytes, page_bytes, block_bytes))) {}
 
-PageId BenchCache::page(std::uint32_t nsid, std::uint64_t number) const {
-  return {nsid, view_.page_bytes / view_.block_bytes, number};
-}
-
 CacheCounters BenchCache::counters() const {
   CacheCounters sum{};
   for (std::uint32_t i = 0; i < PageCacheView::kStripes; ++i) {
@@ -134,21 +185,23 @@ CacheCounters BenchCache::counters() const {
   return sum;
 }
 
-BenchClients::Work cache_work(const CacheJob& job, BenchCache& cache, BenchRings& rings) {
-  return [job, &cache, &rings](std::uint32_t client, const std::atomic<bool>& stop, ClientTally& tally) {
-    with_pair(rings, tally, [&](ServingPair& pair) {
+BenchClients::Work cache_work(const CacheJob& job, BenchCache& cache, BenchDrives& drives) {
+  return [job, &cache, &drives](std::uint32_t client, const std::atomic<bool>& stop, ClientTally& tally) {
+    with_pairs(drives, tally, [&](auto& queue) {
       PageCache pages(cache.view(), cache.errors());
+      const ArrayExtent extent = drives.extent(cache.extent_bytes());
       const std::uint32_t page_bytes = cache.view().page_bytes;
       std::vector<std::byte> copy(page_bytes);
       // Relaxed: `stop` only says to hurry.
       for (std::uint64_t count = 0; !stop.load(std::memory_order_relaxed) && tally.errors < kMostErrors;
            ++count) {
         const std::uint64_t number = job.pattern.block(client, count);
+        const PageId page = extent.page(cache.view(), number * cache.view().page_bytes);
         const std::uint64_t start = now_ns();
-        const ReadGuard guard =
-            ReadGuard::one(pages, Lanes::warp(), cache.page(rings.nsid(), number), pair, rings.deadline_ns());
+        const ReadGuard guard = ReadGuard::one(pages, Lanes::warp(), page, queue, drives.deadline_ns());
         if (!guard.status().ok()) {
-          tally.fail("page " + std::to_string(number) + ": " + status_text(guard.status()));
+          tally.fail(drive_text(drives, page) + "page " + std::to_string(page.number) + ": " +
+                     status_text(guard.status()));
           continue;
         }
         tally.add(page_bytes, now_ns() - start);
@@ -156,30 +209,32 @@ BenchClients::Work cache_work(const CacheJob& job, BenchCache& cache, BenchRings
           std::memcpy(copy.data(), guard.data(), page_bytes);
           continue;
         }
-        const std::uint64_t offset = number * page_bytes;
-        const std::int64_t wrong =
-            find_wrong({guard.data(), page_bytes}, job.seed, offset / kContentSectorBytes);
-        if (wrong >= 0) tally.mismatch(offset + static_cast<std::uint64_t>(wrong));
+        const std::int64_t wrong = find_wrong({guard.data(), page_bytes}, job.seed + 2 * page.drive,
+                                              page.number * page_bytes / kContentSectorBytes);
+        if (wrong >= 0) tally.mismatch(number * page_bytes + static_cast<std::uint64_t>(wrong));
       }
     });
   };
 }
 
-BenchClients::Work array_work(const ArrayJob& job, BenchCache& cache, BenchRings& rings) {
+BenchClients::Work array_work(const ArrayJob& job, BenchCache& cache, BenchDrives& drives) {
   const Gather work = gather_of(job.element);
-  return [job, work, &cache, &rings](std::uint32_t client, const std::atomic<bool>& stop,
-                                     ClientTally& tally) { work(job, cache, rings, client, stop, tally); };
+  return [job, work, &cache, &drives](std::uint32_t client, const std::atomic<bool>& stop,
+                                      ClientTally& tally) { work(job, cache, drives, client, stop, tally); };
 }
 
-void warm_cache(BenchCache& cache, BenchRings& rings) {
+void warm_cache(BenchCache& cache, BenchDrives& drives) {
   ClientTally tally;
-  with_pair(rings, tally, [&](ServingPair& pair) {
+  with_pairs(drives, tally, [&](auto& queue) {
     PageCache pages(cache.view(), cache.errors());
+    const ArrayExtent extent = drives.extent(cache.extent_bytes());
     for (std::uint64_t number = 0; number < cache.pages() && tally.errors == 0; ++number) {
-      const ReadGuard guard =
-          ReadGuard::one(pages, Lanes::warp(), cache.page(rings.nsid(), number), pair, rings.deadline_ns());
-      if (!guard.status().ok())
-        tally.fail("page " + std::to_string(number) + ": " + status_text(guard.status()));
+      const PageId page = extent.page(cache.view(), number * cache.view().page_bytes);
+      const ReadGuard guard = ReadGuard::one(pages, Lanes::warp(), page, queue, drives.deadline_ns());
+      if (!guard.status().ok()) {
+        tally.fail(drive_text(drives, page) + "page " + std::to_string(page.number) + ": " +
+                   status_text(guard.status()));
+      }
     }
   });
   if (tally.errors != 0) throw StorageError("", "the cache cannot be warmed: " + tally.first_error);

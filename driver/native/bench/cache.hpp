@@ -13,7 +13,7 @@
 
 namespace bamquery {
 
-/// A page cache in memory of this process that reads from a benchmark's namespace.
+/// A page cache in memory of this process that reads from a benchmark's namespaces.
 class BenchCache {
  public:
   /// `cache_bytes` of pages; metadata comes on top.
@@ -25,7 +25,6 @@ class BenchCache {
   std::uint64_t pages() const { return extent_bytes_ / view_.page_bytes; }
   std::uint64_t extent_bytes() const { return extent_bytes_; }
 
-  PageId page(std::uint32_t nsid, std::uint64_t number) const;
   /// All stripes together; nobody may be using the cache.
   CacheCounters counters() const;
 
@@ -51,13 +50,14 @@ struct ArrayJob {
   bool verify;
 };
 
-/// Pins a page, compares it (or copies it where nothing is compared), and lets it go.
-BenchClients::Work cache_work(const CacheJob& job, BenchCache& cache, BenchRings& rings);
+/// Pins a page, compares it (or copies it where nothing is compared), and lets it go. Drive i holds the
+/// content of the job's seed + 2 i, from its first byte on.
+BenchClients::Work cache_work(const CacheJob& job, BenchCache& cache, BenchDrives& drives);
 
 /// Gathers elements, some hundreds a call. Throws std::invalid_argument for an element that is none.
-BenchClients::Work array_work(const ArrayJob& job, BenchCache& cache, BenchRings& rings);
+BenchClients::Work array_work(const ArrayJob& job, BenchCache& cache, BenchDrives& drives);
 
 /// Touches every page once, in order, by one client; throws StorageError where that fails.
-void warm_cache(BenchCache& cache, BenchRings& rings);
+void warm_cache(BenchCache& cache, BenchDrives& drives);
 
 }  // namespace bamquery

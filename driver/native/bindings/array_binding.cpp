@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -107,28 +108,54 @@ py::bytes as_bytes(const View& view) {
   return {reinterpret_cast<const char*>(&view), sizeof view};
 }
 
-// Views for a GPU's memory, as the bytes to put there.
-py::bytes shared_array_view(const py::bytes& cache, const py::bytes& pool, std::uint64_t errors,
-                            std::uint32_t nsid, std::uint64_t offset, std::uint64_t namespace_blocks,
-                            std::uint64_t count, std::uint32_t element_bytes, bool writable, double timeout) {
-  const std::string_view cache_bytes(cache), pool_bytes(pool);
+// Stripe members, of each the drive and the nsid, as the bytes to put into a GPU's memory.
+py::bytes stripe_members(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& members) {
+  std::string bytes;
+  for (const auto& [drive, nsid] : members) {
+    const StripeMember member{drive, nsid};
+    bytes.append(reinterpret_cast<const char*>(&member), sizeof member);
+  }
+  return bytes;
+}
+
+// For a GPU's memory, as the bytes to put there. `stripes` is where stripe_members() lie, 0 where there is
+// one.
+py::bytes shared_array_view(const py::bytes& cache, std::uint64_t pools, std::uint32_t drives,
+                            std::uint64_t errors,
+                            const std::vector<std::pair<std::uint32_t, std::uint32_t>>& members,
+                            std::uint64_t stripes, std::uint64_t stripe_bytes, std::uint64_t offset,
+                            std::uint64_t space_bytes, std::uint64_t namespace_blocks, std::uint64_t count,
+                            std::uint32_t element_bytes, bool writable, double timeout) {
+  const std::string_view cache_bytes(cache);
   SharedArrayView view{};
-  if (cache_bytes.size() != sizeof view.array.cache || pool_bytes.size() != sizeof view.pool) {
-    throw py::value_error("these are not the bytes of a PageCacheView and a QueuePoolView");
+  if (cache_bytes.size() != sizeof view.array.cache) {
+    throw py::value_error("these are not the bytes of a PageCacheView");
   }
   std::memcpy(&view.array.cache, cache_bytes.data(), cache_bytes.size());
-  std::memcpy(&view.pool, pool_bytes.data(), pool_bytes.size());
-  const std::uint32_t block_bytes = view.array.cache.block_bytes;
-  if (element_bytes == 0 || offset % element_bytes != 0 || offset / block_bytes > namespace_blocks ||
-      count > (namespace_blocks * block_bytes - offset) / element_bytes) {
-    throw py::value_error("array: the elements do not lie within the namespace, on multiples of their size");
+  if (element_bytes == 0 || offset % element_bytes != 0 || offset > space_bytes ||
+      count > (space_bytes - offset) / element_bytes) {
+    throw py::value_error("array: the elements do not lie within the " +
+                          std::string(members.size() > 1 ? "namespaces" : "namespace") +
+                          ", on multiples of their size");
   }
-  view.array.extent = {
-      offset / block_bytes, offset % block_bytes, count * element_bytes, namespace_blocks, nsid, 0};
+  for (const auto& [drive, nsid] : members) {
+    if (drive >= drives) throw py::value_error("array: there is no drive " + std::to_string(drive));
+    if (nsid == 0 || nsid > PageId::kMaxNsid) throw py::value_error("array: no such namespace");
+  }
+  const std::uint32_t block_bytes = view.array.cache.block_bytes;
+  view.array.extent = {offset / block_bytes, offset % block_bytes, count * element_bytes,
+                       namespace_blocks,     members.at(0).second, members.at(0).first};
+  if (members.size() > 1) {
+    view.array.extent.stripes = reinterpret_cast<const StripeMember*>(stripes);
+    view.array.extent.members = static_cast<std::uint32_t>(members.size());
+    view.array.extent.stripe_shift = stripe_shift(stripe_bytes, view.array.cache.page_bytes);
+  }
   view.array.errors = reinterpret_cast<ErrorRecord*>(errors);
   view.array.count = count;
   view.array.timeout_ns = nanoseconds(timeout);
   view.array.writable = writable ? 1 : 0;
+  view.pools = reinterpret_cast<const QueuePoolView*>(pools);
+  view.drives = drives;
   return as_bytes(view);
 }
 
@@ -204,9 +231,13 @@ void bind_array(py::module_& module) {
       py::arg("address"), py::kw_only(), py::arg("page_count"), py::arg("page_bytes"),
       py::arg("block_bytes"));
   module.def("page_cache_counters", &counters_of, py::arg("stripes"));
-  module.def("shared_array_view", &shared_array_view, py::kw_only(), py::arg("cache"), py::arg("pool"),
-             py::arg("errors"), py::arg("nsid"), py::arg("offset"), py::arg("namespace_blocks"),
+  module.def("stripe_members", &stripe_members, py::arg("members"));
+  module.def("shared_array_view", &shared_array_view, py::kw_only(), py::arg("cache"), py::arg("pools"),
+             py::arg("drives"), py::arg("errors"), py::arg("members"), py::arg("stripes"),
+             py::arg("stripe_bytes"), py::arg("offset"), py::arg("space_bytes"), py::arg("namespace_blocks"),
              py::arg("count"), py::arg("element_bytes"), py::arg("writable"), py::arg("timeout"));
+  module.def("striped_bytes", &striped_bytes, py::arg("least"), py::kw_only(), py::arg("members"),
+             py::arg("stripe_bytes"), py::arg("page_bytes"));
 }
 
 }  // namespace bamquery

@@ -50,14 +50,7 @@ std::uint64_t address_space(const CpuPageCache& cache, std::span<const StripeMem
       throw std::invalid_argument(name + " is there twice: two places of the array would be one");
     }
   }
-  if (members.size() == 1) return least;
-  const std::uint64_t page_bytes = cache.view().page_bytes;
-  if (stripe_bytes % page_bytes != 0 || !std::has_single_bit(stripe_bytes / page_bytes)) {
-    throw std::invalid_argument("array: stripes of " + std::to_string(stripe_bytes) +
-                                " bytes: they take a power of two of the cache's pages of " +
-                                std::to_string(page_bytes));
-  }
-  return least / stripe_bytes * stripe_bytes * members.size();
+  return striped_bytes(least, members.size(), stripe_bytes, cache.view().page_bytes);
 }
 
 void require_room(std::size_t bytes, std::size_t elements, std::uint32_t element_bytes) {
@@ -65,6 +58,22 @@ void require_room(std::size_t bytes, std::size_t elements, std::uint32_t element
 }
 
 }  // namespace
+
+std::uint32_t stripe_shift(std::uint64_t stripe_bytes, std::uint32_t page_bytes) {
+  if (stripe_bytes % page_bytes != 0 || !std::has_single_bit(stripe_bytes / page_bytes)) {
+    throw std::invalid_argument("array: stripes of " + std::to_string(stripe_bytes) +
+                                " bytes: they take a power of two of the cache's pages of " +
+                                std::to_string(page_bytes));
+  }
+  return static_cast<std::uint32_t>(std::countr_zero(stripe_bytes / page_bytes));
+}
+
+std::uint64_t striped_bytes(std::uint64_t least, std::size_t members, std::uint64_t stripe_bytes,
+                            std::uint32_t page_bytes) {
+  if (members == 1) return least;
+  (void)stripe_shift(stripe_bytes, page_bytes);
+  return least / stripe_bytes * stripe_bytes * members;
+}
 
 CpuArray::CpuArray(std::shared_ptr<CpuPageCache> cache, ArrayPlace place, std::uint64_t count,
                    std::uint32_t element_bytes, bool writable, std::uint64_t timeout_ns)
@@ -93,8 +102,7 @@ CpuArray::CpuArray(std::shared_ptr<CpuPageCache> cache, ArrayPlace place, std::u
   if (members_.size() > 1) {
     view_.extent.stripes = members_.data();
     view_.extent.members = static_cast<std::uint32_t>(members_.size());
-    view_.extent.stripe_shift =
-        static_cast<std::uint32_t>(std::countr_zero(place.stripe_bytes / pages.page_bytes));
+    view_.extent.stripe_shift = stripe_shift(place.stripe_bytes, pages.page_bytes);
   } else {
     // Its last page may be a block's whose data is not whole.
     const NamespaceShape space = cache_->shape_of(members_[0]);

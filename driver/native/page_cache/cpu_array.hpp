@@ -20,6 +20,14 @@ struct ArrayPlace {
   std::uint64_t offset = 0;        ///< Of the first byte.
 };
 
+/// log2 of the pages of a stripe. std::invalid_argument: it is not of a power of two pages.
+std::uint32_t stripe_shift(std::uint64_t stripe_bytes, std::uint32_t page_bytes);
+
+/// Bytes of the address space that so many namespaces make, of which the smallest has `least`.
+/// std::invalid_argument: as stripe_shift(), where there are several.
+std::uint64_t striped_bytes(std::uint64_t least, std::size_t members, std::uint64_t stripe_bytes,
+                            std::uint32_t page_bytes);
+
 /// Elements of 1, 2, 4 or 8 bytes, as bytes: what they mean is the caller's. Any number of threads may call;
 /// elements are never torn. Calls throw std::out_of_range for an index that is not there, NvmeError for what
 /// the controller answered, and, where the array takes no writes, for those.

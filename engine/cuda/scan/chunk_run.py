@@ -26,7 +26,7 @@ from bamquery.engine.cuda.scan.columns.libcudf_rows import take_rows
 from bamquery.engine.cuda.scan.columns.scan_column import Form
 from bamquery.engine.cuda.scan.kernel_tables.predicates import FusedPredicate
 from bamquery.engine.cuda.scan.loading_chunk import LoadingChunk
-from bamquery.engine.cuda.scan.reads.accounting import settle
+from bamquery.engine.cuda.scan.reads.accounting import note_failures, settle
 from bamquery.engine.cuda.scan.reads.column_reads import ReadColumn
 from bamquery.engine.cuda.scan.reads.dictionary_conditions import asks_values, matching_rows
 from bamquery.engine.cuda.scan.reads.gather_rows import take
@@ -335,13 +335,19 @@ class ChunkRun:
             self._state.forget(event)
         self._raise_failure()
 
+    def _note_failures(self, count: int) -> None:
+        state = self._state
+        note_failures(state.work.profile, lambda: state.queue_profile, count)
+
     def _raise_failure(self) -> None:
         board = self._chunk.board
         error = board.error(board.load_errors)
         if error is not None:
+            self._note_failures(error[0])
             raise self._state.load_rings.failure(*error)
         error = board.error(board.fetch_errors)
         if error is not None:
+            self._note_failures(error[0])
             raise self._state.fetch_rings.failure(*error)
         for check in self._loads.checks:
             check.settle(self._chunk)

@@ -24,6 +24,9 @@ from bamquery.storage.statistics.parts import PART_ROWS
 SECTOR_BYTES: Final = 32
 """The least that a GPU loads of memory: also across the bus (Min et al., EMOGI, VLDB 2020)."""
 
+_DRIVE: Final = 0
+"""A table's files are all served by one controller."""
+
 
 @dataclass
 class ColumnRead:
@@ -106,6 +109,12 @@ def settle(
             profile.columns[name].clock.add(seconds)
 
 
+def note_failures(profile: ScanProfile, queues: Callable[[], QueueProfile], count: int) -> None:
+    """So many commands failed, of which the query's error names the first."""
+    with profile.lock:
+        queues().drive(_DRIVE).errors += count
+
+
 def _add_tallies(
     read: ColumnRead,
     board: CounterBoard,
@@ -124,9 +133,10 @@ def _add_tallies(
             )
         with profile.lock:
             figures = queues()
-            figures.commands += found["commands"]
-            figures.bytes += size
-            figures.in_flight_seconds += found["in_flight_ns"] / 1e9
+            drive = figures.drive(_DRIVE)
+            drive.commands += found["commands"]
+            drive.bytes += size
+            drive.in_flight_seconds += found["in_flight_ns"] / 1e9
             figures.waited_seconds += found["waited_ns"] / 1e9
             figures.warp_seconds += found["warp_ns"] / 1e9
     for slots, size in ((read.copied, block_bytes), (read.sectors, SECTOR_BYTES)):

@@ -65,6 +65,29 @@ def test_depths_and_threads(depth: int, threads: int) -> None:
     run(replace(TINY, depth=depth, controller_threads=threads))
 
 
+@pytest.mark.parametrize("controllers", [2, 3])
+@pytest.mark.parametrize("write_share", [0.0, 0.5])
+def test_several_controllers(controllers: int, write_share: float) -> None:
+    workload = replace(
+        TINY,
+        controllers=controllers,
+        extent_bytes=controllers << 19,
+        write_share=write_share,
+        paths=(PathName.RINGS,),
+        pairs=4,
+    )
+    (rings,) = run(workload)
+    assert len(rings.drives) == controllers
+    assert sum(drive.commands for drive in rings.drives) == rings.operations
+    assert sum(drive.bytes for drive in rings.drives) == rings.bytes
+    for drive in rings.drives:
+        assert (drive.pairs, drive.depth, drive.errors) == (4 // controllers, 16, 0)
+        assert drive.commands > 0
+        assert drive.doorbell_writes
+        assert drive.in_flight is not None
+        assert drive.in_flight > 0
+
+
 @pytest.mark.parametrize("access", list(Access))
 @pytest.mark.parametrize("threads", [0, 1])
 def test_files_are_made_and_removed(tmp_path: Path, access: Access, threads: int) -> None:

@@ -13,6 +13,7 @@ from bamquery.driver.bench.workload import Interrupted
 from tests.unit.driver.nvme.fake_drive import content, use_fake_drive
 
 PLACE = "nvme:0000:5e:00.0/1"
+OTHER = "nvme:0000:5f:00.0/1"
 QUICK = ["bench", "block", "--duration", "100ms", "--extent", "1M", "--depth", "8", "--pairs", "2"]
 
 
@@ -63,10 +64,9 @@ def test_beside_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_two_namespaces_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     log = use_fake_drive(monkeypatch, content())
     file = tmp_path / "figures.json"
-    other = "nvme:0000:5f:00.0/1"
-    assert bench("--backing", f"{PLACE},{other}", "--json", str(file)) == 0
+    assert bench("--backing", f"{PLACE},{OTHER}", "--json", str(file)) == 0
     (drive,) = figures(file)
-    assert [one["namespace"] for one in drive["drives"]] == [PLACE, other]
+    assert [one["namespace"] for one in drive["drives"]] == [PLACE, OTHER]
     assert sum(one["commands"] for one in drive["drives"]) == drive["operations"]
     assert all(one["commands"] for one in drive["drives"])
     assert sum(line.startswith("open ") for line in log) == 2
@@ -133,6 +133,13 @@ def test_ctrl_c_keeps_the_drives_figures(monkeypatch: pytest.MonkeyPatch, tmp_pa
         (["--backing", PLACE, "--direct"], "--beside FILE"),
         (["--writable"], "--backing nvme:ADDRESS/NSID"),
         (["--paths", "drive"], "cpu has rings, io_uring, mapped"),
+        (["--backing", PLACE, "--backing", PLACE], "a namespace is there twice"),
+        (["--backing", PLACE, "--controllers", "2"], "they serve memory and files"),
+        (["--backing", "a", "--controllers", "2"], "--backing FILE once for each"),
+        (["--backing", "a", "--backing", "a"], "a file is there twice"),
+        (["--backing", "memory", "--backing", "a"], "--controllers N"),
+        (["--controllers", "2", "--paths", "rings,mapped"], "there are rings only"),
+        (["--controllers", "3"], "takes a multiple of 12288"),
     ],
 )
 def test_options_that_do_not_go_together(
@@ -165,8 +172,32 @@ def test_what_the_drive_does_not_have(
     assert log[-1] == "close"
 
 
-def test_pages_and_arrays_read_no_drives(capsys: pytest.CaptureFixture[str]) -> None:
-    for benchmark in ("cache", "array"):
-        with pytest.raises(SystemExit):
-            main(["bench", benchmark, "--backing", PLACE])
-        assert "bamquery bench block only" in capsys.readouterr().err
+@pytest.mark.parametrize("benchmark", ["cache", "array"])
+def test_pages_and_elements_of_drives(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], benchmark: str
+) -> None:
+    data = content()
+    log = use_fake_drive(monkeypatch, data)
+    file = tmp_path / "figures.json"
+    places = ("--backing", PLACE, "--backing", OTHER)
+    options = ("--duration", "100ms", "--extent", "1M", "--depth", "8", "--pairs", "1", "--cache-size", "64k")
+    assert main(["bench", benchmark, *options, *places, "--stripe", "8k", "--json", str(file)]) == 0
+    (one,) = figures(file)
+    assert (one["verified"], one["errors"]) == (None, 0)
+    assert [drive["namespace"] for drive in one["drives"]] == [PLACE, OTHER]
+    assert sum(drive["commands"] for drive in one["drives"]) == one["counters"]["misses"]
+    assert all(drive["commands"] and drive["bytes"] and drive["depth"] == 8 for drive in one["drives"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "2 drives, stripes of 8k" in text
+    assert "what drives hold is not known, nor compared" in text
+    assert log.count("close") == 2
+    for arguments, message in (
+        (
+            ["--page-size", "128k", "--stripe", "128k", "--cache-size", "1M"],
+            "takes powers of two from 512 to 65536",
+        ),
+        (["--extent", "1G"], "has 2097152 bytes for its 536870912"),
+    ):
+        assert main(["bench", benchmark, *options, *places, *arguments]) == 2
+        assert message in " ".join(capsys.readouterr().err.split())
+    assert log.count("close") == sum(line.startswith("open ") for line in log)

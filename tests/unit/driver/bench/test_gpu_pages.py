@@ -54,7 +54,7 @@ class Kernel:
         job = int.from_bytes(arguments[self._job], "little")
         self.patterns.append(ctypes.string_at(job, PATTERN_BYTES))
         self.jobs.append(Job(*struct.unpack("<QQQQ", ctypes.string_at(job + PATTERN_BYTES, 32))))
-        self.rests.append(ctypes.string_at(job + PATTERN_BYTES + 32, 24))
+        self.rests.append(ctypes.string_at(job + PATTERN_BYTES + 32, 8))
         tally = (ctypes.c_uint64 * 3).from_address(int.from_bytes(arguments[self._tally], "little"))
         tally[0] += 1000
         tally[1] += self._wrong
@@ -69,8 +69,8 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
 
 
 def test_a_cold_cache(cuda: FakeCuda) -> None:
-    cuda.parameters = [8] * 5
-    cuda.kernel = kernel = Kernel(job=2, tally=3)
+    cuda.parameters = [8] * 4
+    cuda.kernel = kernel = Kernel(job=1, tally=2)
     (figures,) = run_cache_gpu(PAGES, quiet)
     assert (figures.operations, figures.bytes) == (2000, 2000 * 512)
     assert figures.seconds == 3.0
@@ -81,14 +81,14 @@ def test_a_cold_cache(cuda: FakeCuda) -> None:
     assert [job.first_count for job in kernel.jobs] == [1 << 32, 2 << 32]
     assert kernel.jobs[0].run_ns == 500_000_000
     assert kernel.jobs[0].deadline_ns == 10_000_000_000
-    blocks, nsid, _, verify, _ = struct.unpack("<QIIII", kernel.rests[0])
-    assert (blocks, nsid, verify) == (2048, 1, 1)
+    _, verify = struct.unpack("<II", kernel.rests[0][:8])
+    assert verify == 1
     assert cuda.memory == {}
 
 
 def test_wrong_pages_are_told(cuda: FakeCuda) -> None:
-    cuda.parameters = [8] * 5
-    cuda.kernel = Kernel(job=2, tally=3, wrong=1)
+    cuda.parameters = [8] * 4
+    cuda.kernel = Kernel(job=1, tally=2, wrong=1)
     (figures,) = run_cache_gpu(PAGES, quiet)
     assert figures.verified is False
     assert figures.notes == ("2 values were wrong",)
@@ -107,16 +107,16 @@ def test_an_array(cuda: FakeCuda, operation: str, pattern: str) -> None:
     blocks, clients = (elements // 32, lanes // 32) if operation == "scan" else (elements, lanes)
     wanted = _native.access_pattern(pattern, blocks=blocks, clients=clients, seed=1, theta=0.99)
     assert kernel.patterns[0] == wanted
-    scans, _, size, _ = struct.unpack("<IIII", kernel.rests[0][:16])
-    assert (scans, size) == (operation == "scan", 4)
+    scans, _ = struct.unpack("<II", kernel.rests[0])
+    assert scans == (operation == "scan")
 
 
 def test_ctrl_c(cuda: FakeCuda) -> None:
     def interrupt(path: str, seconds: float, operations: int, moved: int) -> None:
         raise KeyboardInterrupt
 
-    cuda.parameters = [8] * 5
-    cuda.kernel = Kernel(job=2, tally=3)
+    cuda.parameters = [8] * 4
+    cuda.kernel = Kernel(job=1, tally=2)
     with pytest.raises(Interrupted) as raised:
         run_cache_gpu(replace(PAGES, pattern=Pattern.ZIPF), interrupt)
     (figures,) = raised.value.figures

@@ -55,13 +55,29 @@ class EmulatedKernel:
 class Emulator:
     """Compiles files of kernels into a folder, once each."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        kernels: Path = KERNELS,
+        headers: Path = REPOSITORY,
+        prelude: str = "",
+        change: tuple[str, str] = ("", ""),
+    ) -> None:
+        """Files are those of `kernels`, after the `prelude` and with one text for another.
+
+        Headers are those of `headers` where it has them.
+        """
         self._folder = folder
+        self._kernels = kernels
+        self._headers = headers
+        self._prelude = prelude
+        self._change = change
         self._libraries: dict[tuple[str, tuple[str, ...]], Any] = {}
         self._precompiled: Path | None = None
 
     def kernel(self, file: str, name: str, defines: tuple[str, ...]) -> EmulatedKernel:
-        """A kernel of engine/kernels."""
+        """A kernel of a file in the folder of kernels."""
         key = (file, defines)
         if key not in self._libraries:
             self._libraries[key] = self._compile(file, defines, len(self._libraries))
@@ -76,11 +92,22 @@ class Emulator:
         return [EmulatedKernel(self._libraries[key], f"program_{number}") for number in range(len(texts))]
 
     def _compile(self, file: str, defines: tuple[str, ...], number: int) -> Any:
-        text = (KERNELS / f"{file}.cu").read_text()
+        return self._make_kernels(file, (self._kernels / f"{file}.cu").read_text(), defines, number)
+
+    def text_kernel(self, name: str, text: str) -> EmulatedKernel:
+        """A kernel of a text."""
+        key = (text, ())
+        if key not in self._libraries:
+            self._libraries[key] = self._make_kernels("text", text, (), len(self._libraries))
+        return EmulatedKernel(self._libraries[key], name)
+
+    def _make_kernels(self, file: str, text: str, defines: tuple[str, ...], number: int) -> Any:
         names = _KERNEL.findall(text) + [
             f"scan_gather_{bits}" for bits in (8, 16, 32, 64, 128, 384) if file == "scan_gather"
         ]
         names = [name for name in dict.fromkeys(names) if not name.endswith("_")]
+        if self._change[0]:
+            text = text.replace(*self._change)
         text = text.replace(
             "extern __shared__ __align__(16) byte flags[];",
             "byte* const flags = emulated::shared_memory;",
@@ -89,10 +116,11 @@ class Emulator:
 
     def _make(self, file: str, text: str, defines: tuple[str, ...], number: int) -> Any:
         source = self._folder / f"{Path(file).name}{number}.cpp"
-        source.write_text(f'#include "{HEADER}"\n{text}\n')
+        source.write_text(f'#include "{HEADER}"\n{self._prelude}{text}\n')
         library = source.with_suffix(".so")
-        flags = [*FLAGS, *(f"-D{define}" for define in DEFINES), f"-iquote{REPOSITORY}"]
-        if self._precompiled is None:
+        flags = [*FLAGS, *(f"-D{define}" for define in DEFINES), f"-iquote{self._headers}"]
+        flags += [f"-iquote{REPOSITORY}"] if self._headers != REPOSITORY else []
+        if self._precompiled is None and self._headers == REPOSITORY:
             self._precompiled = precompile(
                 compiler(), flags, REPOSITORY, HEADER, self._folder / "precompiled"
             )

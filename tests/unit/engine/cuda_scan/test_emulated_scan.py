@@ -124,6 +124,8 @@ def test_strings_go_through_queue_pairs_where_files_cannot_be_pinned(
     assert profile.columns["text"].paths == {"queue pairs": 1}
     assert profile.queues is not None
     assert profile.queues.bytes == sum(column.counters.bytes for column in profile.columns.values())
+    (drive,) = profile.queues.drives
+    assert (drive.bytes, drive.errors) == (profile.queues.bytes, 0)
 
 
 @pytest.mark.parametrize("outputs", [("f64", "text"), ("i8",)])

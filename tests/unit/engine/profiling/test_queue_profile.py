@@ -6,7 +6,7 @@ import pytest
 
 from bamquery.engine.explain.text_tree import explain_profile
 from bamquery.engine.profiling.query_profile import QueryProfile
-from bamquery.engine.profiling.queue_profile import QueueProfile
+from bamquery.engine.profiling.queue_profile import DriveCounters, QueueProfile
 from bamquery.engine.profiling.scan_profile import ColumnProfile, ReadClock, ScanProfile
 
 
@@ -14,10 +14,8 @@ def made() -> QueueProfile:
     return QueueProfile(
         pairs=64,
         depth=256,
-        commands=600_000,
-        bytes=600_000 * 512,
+        drives=[DriveCounters(commands=600_000, bytes=600_000 * 512, in_flight_seconds=20.0)],
         kernel_seconds=0.01,
-        in_flight_seconds=20.0,
         waited_seconds=3.0,
         warp_seconds=4.0,
         controller_seconds=0.3,
@@ -33,6 +31,23 @@ def test_figures() -> None:
     assert queues.waited_share == 0.75
     assert queues.controller_cores == pytest.approx(5)
     assert set(queues.to_dict()) >= {"commands", "iops", "mean_depth", "waited_share", "controller_cores"}
+
+
+def test_one_drive_is_one_drive() -> None:
+    (drive,) = made().to_dict()["drives"]
+    assert drive == {"commands": 600_000, "bytes": 307_200_000, "errors": 0, "mean_depth": 2000}
+    assert "drive 0" not in explain_profile(QueryProfile("cuda:0", scan(made())))
+
+
+def test_several_drives_add_up() -> None:
+    queues = made()
+    queues.drive(2).commands = 1000
+    queues.drive(2).errors = 3
+    queues.drive(1).bytes = 8
+    assert (queues.commands, queues.bytes, queues.errors) == (601_000, 307_200_008, 3)
+    assert [drive["errors"] for drive in queues.to_dict()["drives"]] == [0, 0, 3]
+    lines = explain_profile(QueryProfile("cuda:0", scan(queues))).splitlines()
+    assert any("drive 2: 1,000 commands" in line or "drive 2: 1000 commands" in line for line in lines), lines
 
 
 def test_nothing_is_divided_by_nothing() -> None:

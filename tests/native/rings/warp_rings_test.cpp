@@ -2,10 +2,12 @@
 // Usage: warp_rings_test ROUNDS SEED
 
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "driver/core/error_record.hpp"
+#include "driver/core/queues/drive_queues.hpp"
 #include "tests/native/rings/ring_controller.hpp"
 #include "tests/native/warps.hpp"
 
@@ -254,6 +256,70 @@ void test_batches() {
   CHECK(shared_pair(rings.pool, 0).flags().header().doorbells == 1);
 }
 
+// A block with a pair of each drive, whose shapes differ; lanes of a warp want different drives at a time.
+void test_drives(std::uint32_t seed) {
+  constexpr std::uint32_t kThreads = 64, kCommands = 3, kBlocks[] = {512, 4096, 512};
+  Random random(seed);
+  std::vector<std::unique_ptr<Rings>> rings;
+  std::vector<std::unique_ptr<RingController>> controllers;
+  std::vector<QueuePoolView> pools;
+  const std::uint32_t drives = 2 + random.below(2);
+  for (std::uint32_t drive = 0; drive < drives; ++drive) {
+    const QueueShape shape{.leased_pairs = 1 + random.below(3),
+                           .shared_pairs = 0,
+                           .depth = 128u << random.below(2),
+                           .slots = kThreads + random.below(32),
+                           .slot_bytes = 4096,
+                           .block_bytes = kBlocks[(drive + seed) % 3]};
+    rings.push_back(std::make_unique<Rings>(shape));
+    controllers.push_back(std::make_unique<RingController>(rings.back()->memory, RingFaults{}, seed));
+    pools.push_back(rings.back()->pool);
+  }
+  std::vector<std::uint64_t> flags(LeasedPairs::flags_bytes(pools.data(), drives) / 8 + 2);
+  byte* const at =
+      reinterpret_cast<byte*>(flags.data()) + reinterpret_cast<std::uintptr_t>(flags.data()) % 16;
+  std::vector<std::uint32_t> asked(drives, 0);
+  warps::ThreadBlock block;
+  block.run(
+      kThreads, seed,
+      [&](std::uint32_t thread) {
+        const LeasedPairs pairs(pools.data(), drives, at);
+        std::uint32_t failed = drives;
+        CHECK(pairs.begin(Deadline::in(kLong), failed).ok());
+        for (std::uint32_t i = 0; i < kCommands; ++i) {
+          const std::uint32_t drive = (thread * 7 + i * seed) % drives;
+          const Request request{Opcode::kRead, 1, std::uint64_t{thread} * 8 + i, 1, drive};
+          std::uint32_t slot = 0;
+          CHECK(pairs.at(drive).acquire_slot(Deadline::in(kLong), slot).ok());
+          ++asked[drive];
+          for_each_drive(Lanes::warp(), pairs, true, drive, [&](auto& pair, bool mine) {
+            CHECK(pair.issue(Lanes::warp(), mine, slot, request).ok());
+          });
+          for_each_drive(Lanes::warp(), pairs, true, drive, [&](auto& pair, bool mine) {
+            CHECK(pair.wait(Lanes::warp(), mine, slot, Deadline::in(kLong)).ok());
+          });
+          std::uint64_t word;
+          std::memcpy(&word, pairs.at(drive).landing(slot) + pairs.lba_bytes(drive) - 8, sizeof word);
+          CHECK(word == block_word(request.lba, pairs.lba_bytes(drive) - 8));
+          pairs.at(drive).release_slot(slot);
+        }
+        CHECK(pairs.end(Deadline::in(kLong), failed).ok());
+      },
+      [&] {
+        for (const auto& controller : controllers) controller->step();
+      });
+  for (std::uint32_t drive = 0; drive < drives; ++drive) {
+    std::uint32_t issued = 0, free = 0;
+    for (std::uint32_t pair = 0; pair < pools[drive].leased_count; ++pair) {
+      const QueuePairView& view = pools[drive].pairs[pair];
+      const QueueFlags left(view.flags, view.depth, view.slots);
+      issued += left.header().ticket - first_counter(view.depth);
+      free += *pools[drive].free_pairs >> pair & 1;
+    }
+    CHECK(issued == asked[drive] && free == pools[drive].leased_count);
+  }
+}
+
 }  // namespace
 }  // namespace bamquery
 
@@ -262,6 +328,7 @@ int main(int count, char** arguments) {
   const auto rounds = static_cast<std::uint32_t>(std::atol(arguments[1]));
   const auto first = static_cast<std::uint32_t>(std::atol(arguments[2]));
   bamquery::test_batches();
+  for (std::uint32_t seed = first; seed < first + 10; ++seed) bamquery::test_drives(seed);
   for (std::uint32_t seed = first; seed < first + rounds; ++seed) {
     std::fprintf(stderr, "seed %u\n", seed);  // The last one is the one that failed.
     bamquery::Test(seed).run(seed);

@@ -121,6 +121,10 @@ class Fragment:
         """Position of a column, by its exact name."""
         return self._indexes[column]
 
+    def stored_position(self, column: str) -> int:
+        """Its position in the files, which stays while the table's other columns come and go."""
+        return self._positions[column]
+
     def column(self, column: str) -> StoredColumn:
         """How a column is stored."""
         stored = self._columns.get(column)

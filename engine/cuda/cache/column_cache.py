@@ -55,8 +55,8 @@ class CachedColumn:
 
 
 def column_key(fragments: Sequence[Fragment], name: str) -> ColumnKey:
-    """What a column of a table is known by."""
-    return tuple((str(fragment.path), fragment.column_index(name)) for fragment in fragments)
+    """What a column of a table is known by, whatever the table calls it and has beside it."""
+    return tuple((str(fragment.path), fragment.stored_position(name)) for fragment in fragments)
 
 
 class ColumnCache:

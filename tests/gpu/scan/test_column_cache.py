@@ -95,6 +95,16 @@ def test_a_table_that_changes_is_read_anew(folder: Path) -> None:
             assert con.sql("SELECT sum(n) FROM t").fetchall() == [(250_985,)]
 
 
+def test_columns_that_are_left_are_not_taken_for_those_that_went(folder: Path) -> None:
+    with bamquery.connect(folder, device="cuda:0") as con:
+        con.execute("CREATE TABLE s AS SELECT i, n AS gone, n + 1 AS stays, s AS text FROM t")
+        for _ in range(4):
+            con.sql("SELECT sum(gone), sum(stays), max(text) FROM s").to_arrow()
+        con.execute("ALTER TABLE s DROP COLUMN gone")
+        found = [con.sql("SELECT sum(stays), max(text) FROM s").fetchall() for _ in range(4)]
+        assert found == [[(249_985 + 50_000, "text 99")]] * 4
+
+
 def test_memory_that_a_query_needs_is_taken_from_the_cache(folder: Path) -> None:
     with bamquery.connect(folder, device="cuda:0", gpu_memory_limit="24MiB", gpu_cache_limit="20MiB") as con:
         for _ in range(4):

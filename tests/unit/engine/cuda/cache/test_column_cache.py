@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from bamquery.engine.device import Device
-from tests.stored import stored
+from bamquery.storage.database.database import Database
+from tests.stored import store, stored
 
 LIMIT = 100
 
@@ -118,3 +119,24 @@ def test_columns_that_begin_at_one_place_are_two(module: Any, tmp_path: Path) ->
         assert len(places) == 1
         keys = {module.column_key(snapshot.fragments, name) for name in columns}
     assert len(keys) == 2
+
+
+def test_a_column_is_known_by_its_place_in_files_whatever_comes_and_goes_beside_it(
+    module: Any, tmp_path: Path
+) -> None:
+    """`d` was taken for what `c` had been, as it had its place among the columns that are left."""
+    columns = {name: pa.array([place]) for place, name in enumerate("abcd")}
+    with Database.open(tmp_path / "db") as database:
+        store(database, "t", pa.table(columns))
+        table = database.table("t")
+
+        def known(*names: str) -> list[Any]:
+            with table.snapshot() as snapshot:
+                return [module.column_key(snapshot.fragments, name) for name in names]
+
+        a, b, c, d = known("a", "b", "c", "d")
+        table.drop_column("c")
+        assert known("a", "b", "d") == [a, b, d]
+        table.rename_column("d", "c")
+        assert known("c") == [d]
+        assert len({a, b, c, d}) == 4

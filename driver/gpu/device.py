@@ -142,8 +142,9 @@ class Gpu(Closeable):
     ) -> PinnedMemory:
         """Let the GPU reach memory of this process, which `owner` keeps; whole pages.
 
-        The map of a file on a disk can only be pinned `read_only`: its pages are then read from the page cache,
-        without a processor's help; one of tmpfs can be written to, too. `registers`: they are a device's, each page of which was accessed before.
+        The map of a file on a disk can only be pinned `read_only`: its pages are then read from the page
+        cache, without a processor's help; one of tmpfs can be written to, too. `registers`: they are a
+        device's, each page of which was accessed before.
         """
         return PinnedMemory(self, owner, address, size, read_only=read_only, registers=registers)
 

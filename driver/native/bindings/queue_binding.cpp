@@ -30,8 +30,9 @@ py::bytes as_bytes(const void* data, std::size_t size) { return {static_cast<con
 py::tuple make_pool(const QueueMemory& memory, std::uint64_t rings, std::uint64_t pool,
                     std::optional<std::uint64_t> doorbells) {
   if (doorbells.has_value() == memory.drive_doorbells().empty()) {
-    throw py::value_error(doorbells ? "queue memory: its doorbells lie in it, not elsewhere"
-                                    : "queue memory: the doorbells are a drive's; say where the GPU has them");
+    throw py::value_error(doorbells
+                              ? "queue memory: its doorbells lie in it, not elsewhere"
+                              : "queue memory: the doorbells are a drive's; say where the GPU has them");
   }
   std::vector<std::byte> contents(memory.pool_bytes());
   const QueuePoolView view =
@@ -140,17 +141,15 @@ void bind_queues(py::module_& module) {
              shape.slot_bytes = slot_bytes;
              shape.block_bytes = block_bytes;
              shape.doorbell_stride = doorbell_stride;
-             return make_memory(shape, memory, doorbells,
-                                {.bus = bus,
-                                 .registers = registers,
-                                 .first_queue = first_queue,
-                                 .read_only = read_only});
+             return make_memory(
+                 shape, memory, doorbells,
+                 {.bus = bus, .registers = registers, .first_queue = first_queue, .read_only = read_only});
            }),
            py::kw_only(), py::arg("leased_pairs") = 1, py::arg("shared_pairs") = 1, py::arg("depth") = 256,
            py::arg("slots") = 0, py::arg("slot_bytes") = 4096, py::arg("block_bytes") = 512,
            py::arg("doorbell_stride") = 4, py::arg("memory") = py::none(), py::arg("doorbells") = py::none(),
-           py::arg("registers") = false,
-           py::arg("bus") = 0, py::arg("first_queue") = 1, py::arg("read_only") = false)
+           py::arg("registers") = false, py::arg("bus") = 0, py::arg("first_queue") = 1,
+           py::arg("read_only") = false)
       .def_property_readonly("leased_pairs", [](const QueueMemory& m) { return m.shape().leased_pairs; })
       .def_property_readonly("shared_pairs", [](const QueueMemory& m) { return m.shape().shared_pairs; })
       .def_property_readonly("depth", [](const QueueMemory& m) { return m.shape().depth; })

@@ -28,12 +28,12 @@ struct QueueShape {
 /// How a controller reaches the memory, and by which doorbells it is told. As made: a controller in this
 /// process, whose bus addresses are virtual addresses, and whose doorbells are in the memory.
 struct QueuePlace {
-  std::uint64_t bus = 0;  ///< Of address(): a multiple of 4,096. 0: its virtual address.
+  std::uint64_t bus = 0;           ///< Of address(): a multiple of 4,096. 0: its virtual address.
   std::byte* doorbells = nullptr;  ///< Those of a drive, laid out like its registers from 1000h on, as mapped
                                    ///< here. nullptr: in the memory.
   bool registers = false;          ///< They are registers, not memory that the drive looks at.
-  std::uint32_t first_queue = 1;  ///< Queue id of pair 0.
-  bool read_only = false;         ///< Nothing but reads is to reach the controller.
+  std::uint32_t first_queue = 1;   ///< Queue id of pair 0.
+  bool read_only = false;          ///< Nothing but reads is to reach the controller.
 };
 
 /// What a controller does with a part of the memory.

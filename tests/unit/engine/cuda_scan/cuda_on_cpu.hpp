@@ -282,6 +282,7 @@ inline void sync_block() { __syncthreads(); }
 namespace bamquery::explore {
 inline void access(const void*, bool) {}
 inline void pause() { emulated::let_others_run(); }
+inline void fence() {}
 inline std::uint64_t now_ns() {
   return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }

@@ -116,6 +116,11 @@ class Gpu(Closeable):
         self.copy_stream: Final = self.new_stream()
         self._closed = False
 
+    @property
+    def pci_address(self) -> str:
+        """With the domain, as the kernel writes it: 0000:41:00.0."""
+        return str(self._core.Device(self.ordinal).pci_bus_id).lower()
+
     def new_stream(self, *, urgent: bool = False) -> Any:
         """A stream whose launches run beside those of others; closed with the GPU.
 

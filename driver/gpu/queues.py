@@ -15,6 +15,7 @@ from bamquery.driver.gpu.arguments import Argument
 from bamquery.driver.gpu.device import Gpu, GpuKernel
 from bamquery.driver.gpu.launch import Launch
 from bamquery.driver.gpu.memory import GpuMemory, PinnedMemory
+from bamquery.driver.nvme.gpu_doorbells import gpu_doorbells
 from bamquery.errors import GpuError, NvmeError
 
 _ERROR_RECORD: Final = struct.Struct("<IIQIHBB")
@@ -65,7 +66,8 @@ class GpuQueues(Closeable):
             activity: called before each launch and left after it: a GPU's stores wake no controller.
 
         Raises:
-            GpuError: the memory cannot be pinned or allocated.
+            GpuError: the memory cannot be pinned or allocated, or the doorbells are registers that the GPU
+                does not reach.
         """
         self.gpu: Final = gpu
         self.memory: Final = memory
@@ -86,6 +88,13 @@ class GpuQueues(Closeable):
         if found is None:
             return None
         address, size, registers = found
+        if registers:
+            possible = gpu_doorbells(self.gpu.pci_address)
+            if possible.kind != "registers":
+                raise GpuError(
+                    f"{self.gpu.name} cannot write to a drive's registers: {possible.reason}; make its "
+                    "NvmeController with doorbells='forwarded'"
+                )
         size += -size % _PAGE
         for page in range(address, address + size, _PAGE):  # mapped by the kernel when they are accessed
             ctypes.c_uint32.from_address(page).value  # noqa: B018

@@ -13,6 +13,7 @@ import pytest
 from bamquery.driver.faults import Fault, Opcode
 from bamquery.driver.gpu.device import Gpu
 from bamquery.driver.gpu.memory import PinnedMemory
+from bamquery.driver.nvme.gpu_doorbells import GpuDoorbells
 from bamquery.errors import GpuError, NvmeError, StorageError
 from tests.gpu.rings import SEED, Mode, Rings, content, make_rings
 
@@ -99,6 +100,8 @@ def test_doorbells_lie_elsewhere(
         return pin(owner, address, size)
 
     monkeypatch.setattr(gpu, "pin", pin_as_memory)
+    reached = GpuDoorbells("registers", "it is memory")
+    monkeypatch.setattr("bamquery.driver.gpu.queues.gpu_doorbells", lambda _: reached)
     shape = {"leased_pairs": 3, "shared_pairs": 2, "depth": 64}
     doorbells = mmap.mmap(-1, 4096)
     with make_rings(gpu, rounds=rounds(32), doorbells=doorbells, registers=registers, **shape) as rings:

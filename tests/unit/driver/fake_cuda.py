@@ -139,6 +139,7 @@ class FakeCuda:
         core.Device = lambda ordinal: SimpleNamespace(  # type: ignore[attr-defined]
             compute_capability=self.capability,
             name="NVIDIA Test",
+            pci_bus_id="0000:41:00.0",
             properties=SimpleNamespace(multiprocessor_count=4),
             set_current=lambda: None,
         )

@@ -5,6 +5,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from bamquery.driver.gpu import device as gpu_module
 from bamquery.driver.gpu import wait as gpu_wait
 from bamquery.driver.gpu.device import Gpu
 from bamquery.driver.gpu.queues import GpuQueues, PairStatistics
+from bamquery.driver.nvme.gpu_doorbells import GpuDoorbells
 from bamquery.errors import GpuError, NvmeError
 from tests.unit.driver.fake_cuda import IO_MEMORY, FakeCuda, Result
 
@@ -68,8 +70,17 @@ def test_rings_in_a_files_map_are_pinned_where_they_are(cuda: FakeCuda, tmp_path
         assert pinned == [np.frombuffer(mapped, np.uint8).ctypes.data + 4096, memory.size]
 
 
+def set_domain(monkeypatch: pytest.MonkeyPatch, kind: Literal["registers", "forwarded"]) -> None:
+    """What its IOMMU domain lets the GPU do."""
+    found = {"0000:41:00.0": GpuDoorbells(kind, "its IOMMU domain is made up")}
+    monkeypatch.setattr("bamquery.driver.gpu.queues.gpu_doorbells", found.__getitem__)
+
+
 @pytest.mark.parametrize("registers", [False, True])
-def test_a_drives_doorbells_are_mapped_for_the_gpu(cuda: FakeCuda, *, registers: bool) -> None:
+def test_a_drives_doorbells_are_mapped_for_the_gpu(
+    cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch, *, registers: bool
+) -> None:
+    set_domain(monkeypatch, "registers" if registers else "forwarded")
     pages = mmap.mmap(-1, 8192)
     at = np.frombuffer(pages, np.uint8).ctypes.data
     memory = QueueMemory(doorbells=pages, registers=registers)
@@ -91,7 +102,21 @@ def test_a_drives_doorbells_are_mapped_for_the_gpu(cuda: FakeCuda, *, registers:
     assert cuda.calls.count("cuMemHostUnregister") == 2
 
 
-def test_registers_that_a_gpu_cannot_have_say_what_does_without(cuda: FakeCuda) -> None:
+def test_registers_behind_an_iommu_that_translates_are_not_written_to(
+    cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stores would go elsewhere."""
+    set_domain(monkeypatch, "forwarded")
+    memory = QueueMemory(doorbells=mmap.mmap(-1, 4096), registers=True)
+    with Gpu() as gpu, pytest.raises(GpuError, match=r"domain is made up; .* doorbells='forwarded'"):
+        GpuQueues(gpu, memory, nullcontext)
+    assert cuda.calls.count("cuMemHostRegister") == cuda.calls.count("cuMemHostUnregister") == 1
+
+
+def test_registers_that_a_gpu_cannot_have_say_what_does_without(
+    cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_domain(monkeypatch, "registers")
     memory = QueueMemory(doorbells=mmap.mmap(-1, 4096), registers=True)
 
     def register(_address: int, _size: int, flags: int) -> tuple[()]:
